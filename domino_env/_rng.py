@@ -1,0 +1,90 @@
+"""The package's own random numbers: one small generator a table.
+
+The generator is sfc32 (Chris Doty-Humphrey's Small Fast Counting generator, three mixed 32-bit
+words and a counter). Its 32-bit arithmetic is done in 64-bit words, so that compiled code and
+plain Python give the same numbers on every platform. Streams are seeded from (seed, stream
+number) alone: table 5 of a batch of ten is dealt what table 5 of a batch of a million is.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ._jit import jit
+
+_U64 = np.uint64
+_LOW32 = np.uint64(0xFFFFFFFF)
+_S3, _S9, _S11, _S21, _S32 = (np.uint64(n) for n in (3, 9, 11, 21, 32))
+_ONE = np.uint64(1)
+_WARM_UP = 12
+
+
+@jit
+def next_u32(stream: Any) -> Any:
+    """The next 32 random bits of a stream (uint32, (4,)), as a uint64."""
+    a, b, c, count = _U64(stream[0]), _U64(stream[1]), _U64(stream[2]), _U64(stream[3])
+    value = (a + b + count) & _LOW32
+    stream[0] = b ^ (b >> _S9)
+    stream[1] = (c + (c << _S3)) & _LOW32
+    stream[2] = (((c << _S21) | (c >> _S11)) + value) & _LOW32
+    stream[3] = (count + _ONE) & _LOW32
+    return value
+
+
+@jit
+def below(stream: Any, bound: int) -> int:
+    """A uniform integer in [0, bound) from a stream, without bias (Lemire's method with rejection)."""
+    limit = _U64(bound)
+    product = next_u32(stream) * limit
+    if product & _LOW32 < limit:
+        threshold = (_LOW32 + _ONE) % limit
+        while product & _LOW32 < threshold:
+            product = next_u32(stream) * limit
+    return np.int64(product >> _S32)
+
+
+@jit
+def _warm_up(streams: Any) -> None:
+    for t in range(streams.shape[0]):
+        for _ in range(_WARM_UP):
+            next_u32(streams[t])
+
+
+def check_seed(seed: int | None) -> int:
+    """A non-negative Python integer from `seed`; from the operating system's entropy where it is None."""
+    if seed is None:
+        return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
+    try:
+        value = operator.index(seed)
+    except TypeError:
+        raise ValueError(f"seed={seed!r} is not an integer (or None)") from None
+    if value < 0 or isinstance(seed, bool | np.bool_):
+        raise ValueError(f"seed={seed!r}: a seed is an integer of at least 0 (or None)")
+    return value
+
+
+def _mix(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """splitmix64's output function (Steele, Lea and Flood 2014), elementwise."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def seed_streams(seed: int, first: int, streams: npt.NDArray[np.uint32], *, purpose: int = 0) -> None:
+    """Fill `streams` (uint32, (n, 4)) with the states of streams first … first+n−1 of `seed`.
+
+    `purpose` keeps apart what one seed is used for (0 the deals, 1 random play): no streams are shared.
+    """
+    key = np.random.SeedSequence(seed, spawn_key=(purpose,)).generate_state(2, np.uint64)
+    index = np.arange(first, first + len(streams), dtype=np.uint64)
+    low = _mix(key[0] ^ _mix(index * np.uint64(0x9E3779B97F4A7C15) + key[1]))
+    high = _mix(low + np.uint64(0x9E3779B97F4A7C15) + key[1])
+    streams[:, 0] = low & _LOW32
+    streams[:, 1] = low >> _S32
+    streams[:, 2] = high & _LOW32
+    streams[:, 3] = 1
+    _warm_up(streams)

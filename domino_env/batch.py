@@ -1,0 +1,352 @@
+"""Many tables stepped at once: the fast way to play, and what every vector environment stands on.
+
+One compiled pass checks the actions, plays them with all that is forced after them, starts the next
+round or episode, and writes the observation and mask of each table's seat to act. Tables are
+independent and seeded one by one, so results depend neither on how many there are nor on threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ._jit import jit, jit_inline
+from ._rng import below, check_seed, seed_streams
+from .kernel import is_legal, nth_legal, num_legal, play, start_match, start_round
+from .observation import VECTOR, Views, encode, encoding_of, expand, expand_mask, look, look_many, new_masks, new_views
+from .rules import RuleSet, pack
+from .scoring import add_outcome_rewards, add_round_rewards
+from .state import NONE, new_state
+from .tiles import ACTION_NAMES, tiles_in
+
+EPISODES: Final = ("round", "match")
+REWARDS: Final = ("points", "outcome")
+_ALL_ONES = np.uint64(0x0101010101010101)
+# Fewer tables than this a thread are not worth handing to another thread.
+_TABLES_A_THREAD: Final = 512
+
+
+class IllegalAction(ValueError):
+    """An action that may not be played; nothing was changed. `table` and `action` say which."""
+
+    def __init__(self, message: str, table: int, action: int) -> None:
+        super().__init__(message)
+        self.table = table
+        self.action = action
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.args[0], self.table, self.action)
+
+
+def action_name(action: int, *, opening: bool = False) -> str:
+    """The printable name of an action: ``"6-4L"``, or ``"6-4"`` where it opens the round."""
+    name = ACTION_NAMES[action]
+    return name[:-1] if opening else name
+
+
+def legal_names(state: Any, t: int) -> list[str]:
+    """The names of the legal actions at table `t`, by action id."""
+    opening = state[t]["left"] == NONE
+    actions = sorted(2 * tile + end for end in (0, 1) for tile in tiles_in(state[t]["legal"][end]))
+    return [action_name(action, opening=opening) for action in actions]
+
+
+def illegal_action(state: Any, t: int, action: int) -> IllegalAction:
+    """The error that says why `action` may not be played at table `t`, and what may be."""
+    seat = int(state[t]["seat"])
+    if seat == NONE:
+        return IllegalAction(f"table {t}: the round is over, so action {action} cannot be played", t, action)
+    opening = state[t]["left"] == NONE
+    known = 0 <= action < 2 * state[t]["deck"].shape[0]
+    named = f"{action_name(action, opening=opening)!r} (action {action})" if known else f"action {action}"
+    legal = ", ".join(legal_names(state, t))
+    return IllegalAction(f"table {t}: seat {seat} may not play {named}; legal: {legal}", t, action)
+
+
+def check_actions(actions: Any, n: int) -> npt.NDArray[np.int64]:
+    """`actions` as int64 (n,); ValueError where they are not n whole numbers."""
+    array = np.asarray(actions)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"actions have dtype {array.dtype}; they must be integers")
+    if array.shape != (n,):
+        raise ValueError(f"actions have shape {array.shape}; one action a table makes ({n},)")
+    if array.dtype == np.uint64 and n and int(array.max()) >= 2**63:
+        raise ValueError(f"actions hold {int(array.max())}, which is no action")
+    return np.ascontiguousarray(array, np.int64)
+
+
+@jit
+def _start(row: Any, rules: Any, skip: bool) -> None:
+    """Start an episode; with `skip`, up to its first decision (episodes without any are passed over)."""
+    start_match(row, rules)
+    while skip and num_legal(row) == 1:
+        play(row, rules, nth_legal(row, 0))
+        if row["seat"] == NONE:
+            start_match(row, rules)
+
+
+@jit
+def _settle(row: Any, rules: Any, match: bool, outcome: bool, skip: bool) -> bool:
+    """After a play: on to the next decision of the episode, adding rewards; whether the episode is over."""
+    while True:
+        if row["seat"] != NONE:
+            if not skip or num_legal(row) != 1:
+                return False
+            play(row, rules, nth_legal(row, 0))
+            continue
+        over = not match or row["over"] != 0
+        if not outcome:
+            add_round_rewards(row, rules)
+        elif over:
+            whole = match or rules["target"] == 0
+            add_outcome_rewards(row, rules, row["winner"] if whole else row["winning_side"])
+        if over:
+            return True
+        start_round(row, rules)
+
+
+@jit_inline
+def _observe(row: Any, rules: Any, view: Any, vector: Any, observation: Any, mask: Any) -> None:
+    """Write what the seat to act sees, and its mask; all zeros and all ones where the episode is over."""
+    seat = int(row["seat"])
+    if seat == NONE:
+        observation[:] = np.uint64(0)
+        mask[:] = _ALL_ONES
+    else:
+        look(row, rules, seat, view)
+        encode(view, rules, vector)
+        expand(vector, observation)
+        expand_mask(row["legal"][0], row["legal"][1], mask)
+
+
+@jit
+def _step_many(  # type: ignore[no-untyped-def]
+    state, rules, actions, lo, hi, match, outcome, skip, autoreset, done, observing, views, vectors, observation, mask
+):  # fmt: skip
+    for t in range(lo, hi):
+        row = state[t]
+        for side in range(rules[0]["sides"]):
+            row["rewards"][side] = 0.0
+        if row["seat"] == NONE:
+            done[t] = True
+            continue
+        play(row, rules[0], actions[t])
+        done[t] = _settle(row, rules[0], match, outcome, skip)
+        if done[t] and autoreset:
+            _start(row, rules[0], skip)
+        if observing:
+            _observe(row, rules[0], views[0], vectors[0], observation[t], mask[t])
+
+
+@jit
+def _start_many(state: Any, rules: Any, chosen: Any, skip: bool) -> None:
+    for t in range(chosen.shape[0]):
+        if chosen[t]:
+            _start(state[t], rules[0], skip)
+
+
+@jit
+def _observe_many(state: Any, rules: Any, views: Any, vectors: Any, observation: Any, mask: Any) -> None:
+    for t in range(observation.shape[0]):
+        _observe(state[t], rules[0], views[0], vectors[0], observation[t], mask[t])
+
+
+@jit
+def _first_illegal(state: Any, rules: Any, actions: Any) -> int:
+    for t in range(actions.shape[0]):
+        if state[t]["seat"] != NONE and not is_legal(state[t], rules[0], actions[t]):
+            return t
+    return -1
+
+
+@jit
+def _sample_many(state: Any, rng: Any, actions: Any, lo: int, hi: int) -> None:
+    for t in range(lo, hi):
+        count = num_legal(state[t])
+        actions[t] = nth_legal(state[t], below(rng[t], count)) if count else 0
+
+
+class Batch:
+    """N tables of one rule set.
+
+    The arrays below are buffers that every step writes over; copy what you keep.
+
+    Args:
+        rules: the rules of every table.
+        tables: how many.
+        seed: table t's deals follow from (seed, first_table + t) alone; None takes fresh entropy.
+        episode: ``"round"`` (every episode a first round) or ``"match"``.
+        reward: ``"points"`` (each round's points) or ``"outcome"`` (+1 and −1 at the episode's end).
+        skip_single: play decisions with one legal action without asking. Episodes without any
+            other decision are then passed over.
+        autoreset: start a table's next episode in the step that ends one. Otherwise it stays over
+            (its action is ignored, `done` stays True) until `reset`.
+        observe: write observations and masks. Without, ``state["legal"]`` still holds the legal tiles.
+        threads: None uses all cores for large batches.
+        first_table: number of the first table, to split one seed's tables over several batches.
+
+    Attributes:
+        seat: int32 (n,), the seat to act; −1 where the episode is over.
+        observation: int8 (n, `encoding.size`), what that seat sees.
+        action_mask: int8 (n, actions), its legal actions; all ones where the episode is over.
+        rewards: float32 (n, sides), gained since the step before.
+        done: bool (n,), whether that step ended the episode.
+    """
+
+    def __init__(
+        self,
+        rules: RuleSet,
+        tables: int,
+        seed: int | None = None,
+        *,
+        episode: Literal["round", "match"] = "round",
+        reward: Literal["points", "outcome"] = "points",
+        skip_single: bool = False,
+        autoreset: bool = True,
+        observe: bool = True,
+        threads: int | None = None,
+        first_table: int = 0,
+    ) -> None:
+        if tables < 1:
+            raise ValueError(f"tables={tables!r}: a batch has at least 1 table")
+        check_option("episode", episode, EPISODES)
+        check_option("reward", reward, REWARDS)
+        if threads is not None and threads < 1:
+            raise ValueError(f"threads={threads!r}: give at least 1, or None for all cores")
+        self.rules = rules
+        self.encoding = encoding_of(rules)
+        self.first_table = first_table
+        self._match, self._outcome = episode == "match", reward == "outcome"
+        self._skip, self._autoreset, self._observing = skip_single, autoreset, observe
+        self._packed = pack(rules)
+        self.state = new_state(rules, tables)
+        self.done = np.zeros(tables, np.bool_)
+        rows = tables if observe else 1
+        self.observation = np.zeros((rows, self.encoding.size), np.int8)
+        self._mask = new_masks(rows, rules.num_actions)
+        self._share_views()
+        self._random = np.zeros((tables, 4), np.uint32)
+        self._sampled = np.zeros(tables, np.int64)
+        wanted = threads or os.cpu_count() or 1
+        self.threads = max(1, min(wanted, tables // _TABLES_A_THREAD))
+        self._pool: ThreadPoolExecutor | None = None
+        self._pool_process = -1
+        self.reset(check_seed(seed))
+
+    @property
+    def num_tables(self) -> int:
+        """How many tables there are."""
+        return len(self.done)
+
+    @property
+    def bytes_per_table(self) -> int:
+        """Memory a table takes: state, observation, mask and random streams."""
+        own = (self.done, self._random, self._sampled)
+        seen = (self.observation, self._mask) if self._observing else ()
+        return self.state.itemsize + sum(array[0].nbytes for array in (*own, *seen))
+
+    def reset(self, seed: int | None = None, *, tables: npt.NDArray[np.bool_] | None = None) -> None:
+        """Start new episodes, at all tables or at those where `tables` is True.
+
+        With `seed` all streams start again; without, they go on, so that the deals are new.
+        """
+        chosen = np.ones(self.num_tables, np.bool_) if tables is None else np.asarray(tables)
+        if chosen.shape != (self.num_tables,) or chosen.dtype != np.bool_:
+            raise ValueError(f"tables: give a bool array of shape ({self.num_tables},), not {chosen.dtype} {chosen.shape}")
+        if seed is not None:
+            if tables is not None:
+                raise ValueError("give either a seed, which starts every table's stream again, or tables")
+            seed = check_seed(seed)
+            seed_streams(seed, self.first_table, self.state["rng"])
+            seed_streams(seed, self.first_table, self._random, purpose=1)
+        self.rewards[chosen] = 0.0
+        self.done[chosen] = False
+        _start_many(self.state, self._packed, chosen, self._skip)
+        if self._observing:
+            views, vectors = self._scratch()
+            _observe_many(self.state, self._packed, views, vectors, self.observation.view(np.uint64), self._mask.view(np.uint64))
+
+    def step(self, actions: Any) -> None:
+        """Play one action a table; then `seat`, `observation`, `action_mask`, `rewards` and `done` are new.
+
+        Args:
+            actions: whole numbers, (n,), of any integer dtype. Where an episode is over they are ignored.
+
+        Raises:
+            ValueError: wrong dtype or shape.
+            IllegalAction: the first action that may not be played. No table has changed.
+        """
+        actions = check_actions(actions, self.num_tables)
+        if (t := _first_illegal(self.state, self._packed, actions)) >= 0:
+            raise illegal_action(self.state, t, int(actions[t]))
+        observation, mask = self.observation.view(np.uint64), self._mask.view(np.uint64)
+
+        def part(lo: int, hi: int) -> None:
+            views, vectors = self._scratch()
+            _step_many(
+                self.state, self._packed, actions, lo, hi, self._match, self._outcome, self._skip, self._autoreset,
+                self.done, self._observing, views, vectors, observation, mask,
+            )  # fmt: skip
+
+        self._in_parts(part)
+
+    def sample_actions(self) -> npt.NDArray[np.int64]:
+        """A uniformly random legal action for each table, int64 (n,), from the batch's own streams. A buffer."""
+        self._in_parts(lambda lo, hi: _sample_many(self.state, self._random, self._sampled, lo, hi))
+        return self._sampled
+
+    def views(self, tables: npt.NDArray[np.int64] | None = None, seats: npt.NDArray[np.int64] | None = None) -> Views:
+        """What `seats` know at `tables` (by default the seat to act at every table), newly allocated."""
+        tables = np.arange(self.num_tables) if tables is None else np.asarray(tables, np.int64)
+        seats = self.seat[tables].astype(np.int64) if seats is None else np.asarray(seats, np.int64)
+        if tables.shape != seats.shape or tables.ndim != 1:
+            raise ValueError(f"tables {tables.shape} and seats {seats.shape} must be one list each, of equal length")
+        for name, given, bound in (("tables", tables, self.num_tables), ("seats", seats, self.rules.players)):
+            if len(given) and not 0 <= given.min() <= given.max() < bound:
+                raise ValueError(f"{name} go from 0 to {bound - 1}; given {given.min()} to {given.max()}")
+        views = new_views(self.rules, len(tables))
+        look_many(self.state, self._packed, tables, seats, views)
+        return views
+
+    def _share_views(self) -> None:
+        self.seat = self.state["seat"]
+        self.rewards = self.state["rewards"][:, : self.rules.num_sides]
+        self.action_mask = self._mask[:, : self.rules.num_actions]
+
+    def _scratch(self) -> tuple[Views, npt.NDArray[np.void]]:
+        return new_views(self.rules, 1), np.zeros(1, VECTOR)
+
+    def _in_parts(self, work: Callable[[int, int], None]) -> None:
+        """Run ``work(lo, hi)`` over all tables, on this thread and the pool's."""
+        n, threads = self.num_tables, self.threads
+        if threads == 1:
+            work(0, n)
+            return
+        if self._pool is None or self._pool_process != os.getpid():  # a forked child has no threads of its parent
+            self._pool, self._pool_process = ThreadPoolExecutor(threads - 1), os.getpid()
+        cuts = [n * i // threads for i in range(threads + 1)]
+        others = [self._pool.submit(work, lo, hi) for lo, hi in zip(cuts[1:], cuts[2:], strict=False)]
+        work(cuts[0], cuts[1])
+        for other in others:
+            other.result()
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = self.__dict__.copy()
+        for name in ("_pool", "seat", "rewards", "action_mask"):  # views of the arrays beside them
+            kept[name] = None
+        return kept
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        self.__dict__.update(kept)
+        self._share_views()
+
+
+def check_option(name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    """ValueError where `value` is not one of the words `allowed`."""
+    if value not in allowed:
+        raise ValueError(f"{name}={value!r} is not one of {', '.join(allowed)}")
