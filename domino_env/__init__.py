@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from .envs.registration import register_all
 from .rules import PRESETS, RuleSet, make_rules
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ __all__ = [
     "View",
     "make_rules",
 ]
+
+
+register_all()
 
 
 def __getattr__(name: str) -> Any:

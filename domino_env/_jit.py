@@ -6,9 +6,10 @@ cached in one folder whose name is a hash of *all* of the package's sources: ano
 another folder. A cached file is written whole and renamed into place, carries a checksum, and is
 simply compiled again when anything about it is wrong.
 
-The folder is the first of these that can be written: ``$DOMINO_ENV_CACHE_DIR``, the user's cache
-directory, a private directory below the system's temporary one. Where none can be, functions are
-compiled anew in each process. With ``NUMBA_DISABLE_JIT=1`` everything runs as plain Python.
+The folder is the first of these that can be written, and by nobody else: ``$DOMINO_ENV_CACHE_DIR``,
+the user's cache directory, a private directory below the system's temporary one. Where there is
+none, functions are compiled anew in each process. With ``NUMBA_DISABLE_JIT=1`` everything runs as
+plain Python.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -45,13 +47,23 @@ def _sources(folder: Any) -> Iterator[tuple[str, Any]]:
             yield entry.name, entry
 
 
-@lru_cache(maxsize=1)
-def source_hash() -> str:
-    """A hash of every Python source of the package: the cache's key, and the code version of run folders."""
+def _hash_sources() -> str:
     digest = hashlib.sha256()
     for name, file in _sources(resources.files(__package__)):
-        digest.update(name.encode() + b"\0" + file.read_bytes() + b"\0")
+        content = file.read_bytes()
+        digest.update(f"{name}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()[:16]
+
+
+_IMPORTED_SOURCES = _hash_sources()
+
+
+def source_hash() -> str:
+    """A hash of every Python source of the package: the cache's key, and the code version of run folders.
+
+    As the sources were when the package was imported: those are the ones that run.
+    """
+    return _IMPORTED_SOURCES
 
 
 def _candidate_folders() -> Iterator[Path]:
@@ -65,7 +77,8 @@ def _candidate_folders() -> Iterator[Path]:
     elif (home := os.path.expanduser("~")) != "~":
         yield Path(home) / ".cache" / "domino_env"
     user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "user")
-    yield Path(tempfile.gettempdir()) / f"domino_env-{user}"
+    with suppress(OSError):  # there may be no directory for temporary files either
+        yield Path(tempfile.gettempdir()) / f"domino_env-{user}"
 
 
 def _usable(folder: Path) -> bool:
@@ -84,8 +97,9 @@ def _usable(folder: Path) -> bool:
 
 @lru_cache(maxsize=1)
 def cache_folder() -> Path | None:
-    """The folder that compiled functions of this version of the package are kept in; None if there is none."""
-    version = f"{source_hash()}-py{sys.version_info[0]}{sys.version_info[1]}-{platform.machine()}-numba{numba.__version__}"
+    """The folder that this version of the package keeps compiled functions in; None if there is none."""
+    python = f"py{sys.version_info[0]}{sys.version_info[1]}"
+    version = f"{source_hash()}-{python}-{platform.machine()}-numba{numba.__version__}"
     for folder in _candidate_folders():
         if _usable(folder) and _usable(folder / version):
             return folder / version
@@ -132,12 +146,22 @@ class _PackageCache(FunctionCache):  # type: ignore[misc]
         if not self._enabled or file is None or any(not lifted.can_cache for lifted in data.lifted):
             return
         payload = pickle.dumps(data._reduce())
+        with suppress(OSError):  # a full disk or a folder made read-only: the cache is a convenience
+            # What was imported before an edit must not be kept as what the edited sources compile to.
+            if _hash_sources() == source_hash():
+                _write_whole(file, hashlib.sha256(payload).digest() + payload)
+
+
+def _write_whole(file: Path, content: bytes) -> None:
+    """Write a file so that other processes see all of it or nothing."""
+    with tempfile.NamedTemporaryFile(dir=file.parent, suffix=".part", delete=False) as part:
         try:
-            with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as part:
-                part.write(hashlib.sha256(payload).digest() + payload)
+            part.write(content)
+            part.close()
             os.replace(part.name, file)
-        except OSError:  # a full disk or a folder made read-only: the cache is a convenience
-            return
+        except OSError:
+            os.unlink(part.name)
+            raise
 
 
 def jit(function: F) -> F:
@@ -174,7 +198,7 @@ if JIT_DISABLED:
 
 else:
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def popcount(typing_context, word):  # type: ignore[no-untyped-def]
         """The number of one bits of a uint64."""
 
@@ -183,7 +207,7 @@ else:
 
         return types.int64(types.uint64), codegen
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def lowest_bit(typing_context, word):  # type: ignore[no-untyped-def]
         """The position of the lowest one bit of a uint64; 64 if there is none."""
 

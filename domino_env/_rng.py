@@ -3,7 +3,7 @@
 The generator is sfc32 (Chris Doty-Humphrey's Small Fast Counting generator, three mixed 32-bit
 words and a counter). Its 32-bit arithmetic is done in 64-bit words, so that compiled code and
 plain Python give the same numbers on every platform. Streams are seeded from (seed, stream
-number) alone: table 5 of a batch of ten is dealt what table 5 of a batch of a million is.
+number) alone, word by word: table 5 of a batch of ten is dealt what table 5 of a batch of a million is.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _U64 = np.uint64
 _LOW32 = np.uint64(0xFFFFFFFF)
 _S3, _S9, _S11, _S21, _S32 = (np.uint64(n) for n in (3, 9, 11, 21, 32))
 _ONE = np.uint64(1)
-_WARM_UP = 12
+_MIXING_STEPS = 12  # as many as sfc32's author runs after seeding
 
 
 @jit
@@ -44,14 +44,26 @@ def below(stream: Any, bound: int) -> int:
         threshold = (_LOW32 + _ONE) % limit
         while product & _LOW32 < threshold:
             product = next_u32(stream) * limit
-    return np.int64(product >> _S32)
+    return int(np.int64(product >> _S32))
 
 
 @jit
-def _warm_up(streams: Any) -> None:
+def _absorb(stream: Any, word: int) -> None:
+    """Mix 32 bits into a stream's state; every bit of it then depends on them."""
+    stream[0] ^= np.uint32(word)
+    for _ in range(_MIXING_STEPS):
+        next_u32(stream)
+
+
+@jit
+def _seed_many(words: Any, first: int, streams: Any) -> None:
     for t in range(streams.shape[0]):
-        for _ in range(_WARM_UP):
-            next_u32(streams[t])
+        stream = streams[t]
+        stream[0], stream[1], stream[2], stream[3] = 0, 0, 0, 1
+        for word in words:
+            _absorb(stream, word)
+        _absorb(stream, (first + t) & 0xFFFFFFFF)
+        _absorb(stream, (first + t) >> 32)
 
 
 def check_seed(seed: int | None) -> int:
@@ -67,24 +79,17 @@ def check_seed(seed: int | None) -> int:
     return value
 
 
-def _mix(words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """splitmix64's output function (Steele, Lea and Flood 2014), elementwise."""
-    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return words ^ (words >> np.uint64(31))
-
-
 def seed_streams(seed: int, first: int, streams: npt.NDArray[np.uint32], *, purpose: int = 0) -> None:
     """Fill `streams` (uint32, (n, 4)) with the states of streams first … first+n−1 of `seed`.
 
-    `purpose` keeps apart what one seed is used for (0 the deals, 1 random play): no streams are shared.
+    `purpose` keeps apart what one seed is used for (0 the deals, 1 random play, 2 the players, 3 the
+    learners' seats, 16 and up an arena's players): no streams are shared.
     """
-    key = np.random.SeedSequence(seed, spawn_key=(purpose,)).generate_state(2, np.uint64)
-    index = np.arange(first, first + len(streams), dtype=np.uint64)
-    low = _mix(key[0] ^ _mix(index * np.uint64(0x9E3779B97F4A7C15) + key[1]))
-    high = _mix(low + np.uint64(0x9E3779B97F4A7C15) + key[1])
-    streams[:, 0] = low & _LOW32
-    streams[:, 1] = low >> _S32
-    streams[:, 2] = high & _LOW32
-    streams[:, 3] = 1
-    _warm_up(streams)
+    words = [purpose]
+    while seed or len(words) == 1:
+        words.append(seed & 0xFFFFFFFF)
+        seed >>= 32
+    words.append(len(words))
+    seeded = np.empty(streams.shape, np.uint32)
+    _seed_many(np.array(words, np.int64), first, seeded)
+    streams[:] = seeded

@@ -7,6 +7,7 @@ independent and seeded one by one, so results depend neither on how many there a
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,14 +16,26 @@ from typing import Any, Final, Literal
 import numpy as np
 import numpy.typing as npt
 
+from ._checks import one_of, whole
 from ._jit import jit, jit_inline
 from ._rng import below, check_seed, seed_streams
 from .kernel import is_legal, nth_legal, num_legal, play, start_match, start_round
-from .observation import VECTOR, Views, encode, encoding_of, expand, expand_mask, look, look_many, new_masks, new_views
+from .observation import (
+    VECTOR,
+    Views,
+    encode,
+    encoding_of,
+    expand,
+    expand_mask,
+    look,
+    look_many,
+    new_masks,
+    new_views,
+)
 from .rules import RuleSet, pack
 from .scoring import add_outcome_rewards, add_round_rewards
 from .state import NONE, new_state
-from .tiles import ACTION_NAMES, tiles_in
+from .tiles import ACTION_NAMES, LEFT, tiles_in
 
 EPISODES: Final = ("round", "match")
 REWARDS: Final = ("points", "outcome")
@@ -46,7 +59,7 @@ class IllegalAction(ValueError):
 def action_name(action: int, *, opening: bool = False) -> str:
     """The printable name of an action: ``"6-4L"``, or ``"6-4"`` where it opens the round."""
     name = ACTION_NAMES[action]
-    return name[:-1] if opening else name
+    return name[:-1] if opening and action & 1 == LEFT else name
 
 
 def legal_names(state: Any, t: int) -> list[str]:
@@ -70,14 +83,17 @@ def illegal_action(state: Any, t: int, action: int) -> IllegalAction:
 
 def check_actions(actions: Any, n: int) -> npt.NDArray[np.int64]:
     """`actions` as int64 (n,); ValueError where they are not n whole numbers."""
-    array = np.asarray(actions)
+    try:
+        array = np.asarray(actions)
+    except ValueError:
+        raise ValueError(f"actions are lists of unequal length; one action a table makes ({n},)") from None
     if array.dtype.kind not in "iu":
         raise ValueError(f"actions have dtype {array.dtype}; they must be integers")
     if array.shape != (n,):
         raise ValueError(f"actions have shape {array.shape}; one action a table makes ({n},)")
     if array.dtype == np.uint64 and n and int(array.max()) >= 2**63:
         raise ValueError(f"actions hold {int(array.max())}, which is no action")
-    return np.ascontiguousarray(array, np.int64)
+    return np.array(array, np.int64, order="C")  # a copy: to compiled code a read-only array is another type
 
 
 @jit
@@ -91,7 +107,7 @@ def _start(row: Any, rules: Any, skip: bool) -> None:
 
 
 @jit
-def _settle(row: Any, rules: Any, match: bool, outcome: bool, skip: bool) -> bool:
+def settle(row: Any, rules: Any, match: bool, outcome: bool, skip: bool) -> bool:
     """After a play: on to the next decision of the episode, adding rewards; whether the episode is over."""
     while True:
         if row["seat"] != NONE:
@@ -111,7 +127,7 @@ def _settle(row: Any, rules: Any, match: bool, outcome: bool, skip: bool) -> boo
 
 
 @jit_inline
-def _observe(row: Any, rules: Any, view: Any, vector: Any, observation: Any, mask: Any) -> None:
+def observe_row(row: Any, rules: Any, view: Any, vector: Any, observation: Any, mask: Any) -> None:
     """Write what the seat to act sees, and its mask; all zeros and all ones where the episode is over."""
     seat = int(row["seat"])
     if seat == NONE:
@@ -126,9 +142,12 @@ def _observe(row: Any, rules: Any, view: Any, vector: Any, observation: Any, mas
 
 @jit
 def _step_many(  # type: ignore[no-untyped-def]
-    state, rules, actions, lo, hi, match, outcome, skip, autoreset, done, observing, views, vectors, observation, mask
+    state, rules, actions, chosen, lo, hi, match, outcome, skip, autoreset, done, observing, views, vectors,
+    observation, mask,
 ):  # fmt: skip
     for t in range(lo, hi):
+        if not chosen[t]:
+            continue
         row = state[t]
         for side in range(rules[0]["sides"]):
             row["rewards"][side] = 0.0
@@ -136,11 +155,11 @@ def _step_many(  # type: ignore[no-untyped-def]
             done[t] = True
             continue
         play(row, rules[0], actions[t])
-        done[t] = _settle(row, rules[0], match, outcome, skip)
+        done[t] = settle(row, rules[0], match, outcome, skip)
         if done[t] and autoreset:
             _start(row, rules[0], skip)
         if observing:
-            _observe(row, rules[0], views[0], vectors[0], observation[t], mask[t])
+            observe_row(row, rules[0], views[0], vectors[0], observation[t], mask[t])
 
 
 @jit
@@ -153,13 +172,13 @@ def _start_many(state: Any, rules: Any, chosen: Any, skip: bool) -> None:
 @jit
 def _observe_many(state: Any, rules: Any, views: Any, vectors: Any, observation: Any, mask: Any) -> None:
     for t in range(observation.shape[0]):
-        _observe(state[t], rules[0], views[0], vectors[0], observation[t], mask[t])
+        observe_row(state[t], rules[0], views[0], vectors[0], observation[t], mask[t])
 
 
 @jit
-def _first_illegal(state: Any, rules: Any, actions: Any) -> int:
+def _first_illegal(state: Any, rules: Any, actions: Any, chosen: Any) -> int:
     for t in range(actions.shape[0]):
-        if state[t]["seat"] != NONE and not is_legal(state[t], rules[0], actions[t]):
+        if chosen[t] and state[t]["seat"] != NONE and not is_legal(state[t], rules[0], actions[t]):
             return t
     return -1
 
@@ -169,6 +188,11 @@ def _sample_many(state: Any, rng: Any, actions: Any, lo: int, hi: int) -> None:
     for t in range(lo, hi):
         count = num_legal(state[t])
         actions[t] = nth_legal(state[t], below(rng[t], count)) if count else 0
+
+
+def _cores() -> int:
+    """The cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Batch:
@@ -212,27 +236,30 @@ class Batch:
         threads: int | None = None,
         first_table: int = 0,
     ) -> None:
-        if tables < 1:
-            raise ValueError(f"tables={tables!r}: a batch has at least 1 table")
-        check_option("episode", episode, EPISODES)
-        check_option("reward", reward, REWARDS)
-        if threads is not None and threads < 1:
-            raise ValueError(f"threads={threads!r}: give at least 1, or None for all cores")
+        tables = whole("tables", tables, 1)
+        one_of("episode", episode, EPISODES)
+        one_of("reward", reward, REWARDS)
+        if threads is not None:
+            threads = whole("threads", threads, 1, also=", or None for all cores")
+        first_table = whole("first_table", first_table, 0)
+        if skip_single and rules.hand_size == 1:
+            raise ValueError("skip_single=True: with hand_size=1 no round has a decision to stop at")
         self.rules = rules
         self.encoding = encoding_of(rules)
         self.first_table = first_table
-        self._match, self._outcome = episode == "match", reward == "outcome"
+        self.match, self.outcome = episode == "match", reward == "outcome"
         self._skip, self._autoreset, self._observing = skip_single, autoreset, observe
         self._packed = pack(rules)
         self.state = new_state(rules, tables)
         self.done = np.zeros(tables, np.bool_)
+        self._all = np.ones(tables, np.bool_)
         rows = tables if observe else 1
         self.observation = np.zeros((rows, self.encoding.size), np.int8)
         self._mask = new_masks(rows, rules.num_actions)
         self._share_views()
         self._random = np.zeros((tables, 4), np.uint32)
         self._sampled = np.zeros(tables, np.int64)
-        wanted = threads or os.cpu_count() or 1
+        wanted = threads or _cores()
         self.threads = max(1, min(wanted, tables // _TABLES_A_THREAD))
         self._pool: ThreadPoolExecutor | None = None
         self._pool_process = -1
@@ -246,7 +273,7 @@ class Batch:
     @property
     def bytes_per_table(self) -> int:
         """Memory a table takes: state, observation, mask and random streams."""
-        own = (self.done, self._random, self._sampled)
+        own = (self.done, self._all, self._random, self._sampled)
         seen = (self.observation, self._mask) if self._observing else ()
         return self.state.itemsize + sum(array[0].nbytes for array in (*own, *seen))
 
@@ -255,9 +282,7 @@ class Batch:
 
         With `seed` all streams start again; without, they go on, so that the deals are new.
         """
-        chosen = np.ones(self.num_tables, np.bool_) if tables is None else np.asarray(tables)
-        if chosen.shape != (self.num_tables,) or chosen.dtype != np.bool_:
-            raise ValueError(f"tables: give a bool array of shape ({self.num_tables},), not {chosen.dtype} {chosen.shape}")
+        chosen = self._chosen(tables)
         if seed is not None:
             if tables is not None:
                 raise ValueError("give either a seed, which starts every table's stream again, or tables")
@@ -268,32 +293,48 @@ class Batch:
         self.done[chosen] = False
         _start_many(self.state, self._packed, chosen, self._skip)
         if self._observing:
-            views, vectors = self._scratch()
-            _observe_many(self.state, self._packed, views, vectors, self.observation.view(np.uint64), self._mask.view(np.uint64))
+            views, vectors = self.scratch()
+            _observe_many(
+                self.state,
+                self._packed,
+                views,
+                vectors,
+                self.observation.view(np.uint64),
+                self._mask.view(np.uint64),
+            )
 
-    def step(self, actions: Any) -> None:
+    def step(self, actions: Any, *, tables: npt.NDArray[np.bool_] | None = None) -> None:
         """Play one action a table; then `seat`, `observation`, `action_mask`, `rewards` and `done` are new.
 
         Args:
             actions: whole numbers, (n,), of any integer dtype. Where an episode is over they are ignored.
+            tables: bool (n,); where it is False the table, its buffers and its action are left alone.
 
         Raises:
             ValueError: wrong dtype or shape.
             IllegalAction: the first action that may not be played. No table has changed.
         """
-        actions = check_actions(actions, self.num_tables)
-        if (t := _first_illegal(self.state, self._packed, actions)) >= 0:
-            raise illegal_action(self.state, t, int(actions[t]))
+        actions, chosen = self.checked(actions, tables)
         observation, mask = self.observation.view(np.uint64), self._mask.view(np.uint64)
 
         def part(lo: int, hi: int) -> None:
-            views, vectors = self._scratch()
+            views, vectors = self.scratch()
             _step_many(
-                self.state, self._packed, actions, lo, hi, self._match, self._outcome, self._skip, self._autoreset,
-                self.done, self._observing, views, vectors, observation, mask,
+                self.state, self._packed, actions, chosen, lo, hi, self.match, self.outcome, self._skip,
+                self._autoreset, self.done, self._observing, views, vectors, observation, mask,
             )  # fmt: skip
 
         self._in_parts(part)
+
+    def checked(
+        self, actions: Any, tables: npt.NDArray[np.bool_] | None = None
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """`actions` and `tables` as compiled code takes them; raises as `step` does."""
+        actions = check_actions(actions, self.num_tables)
+        chosen = self._chosen(tables)
+        if (t := _first_illegal(self.state, self._packed, actions, chosen)) >= 0:
+            raise illegal_action(self.state, t, int(actions[t]))
+        return actions, chosen
 
     def sample_actions(self) -> npt.NDArray[np.int64]:
         """A uniformly random legal action for each table, int64 (n,), from the batch's own streams. A buffer."""
@@ -313,12 +354,23 @@ class Batch:
         look_many(self.state, self._packed, tables, seats, views)
         return views
 
+    def _chosen(self, tables: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
+        if tables is None:
+            return self._all
+        chosen = np.array(tables, order="C")  # as in `check_actions`
+        if chosen.shape != (self.num_tables,) or chosen.dtype != np.bool_:
+            raise ValueError(
+                f"tables: give a bool array of shape ({self.num_tables},), not {chosen.dtype} {chosen.shape}"
+            )
+        return chosen
+
     def _share_views(self) -> None:
         self.seat = self.state["seat"]
         self.rewards = self.state["rewards"][:, : self.rules.num_sides]
         self.action_mask = self._mask[:, : self.rules.num_actions]
 
-    def _scratch(self) -> tuple[Views, npt.NDArray[np.void]]:
+    def scratch(self) -> tuple[Views, npt.NDArray[np.void]]:
+        """One view and one vector for a thread of a compiled pass to work in."""
         return new_views(self.rules, 1), np.zeros(1, VECTOR)
 
     def _in_parts(self, work: Callable[[int, int], None]) -> None:
@@ -330,8 +382,9 @@ class Batch:
         if self._pool is None or self._pool_process != os.getpid():  # a forked child has no threads of its parent
             self._pool, self._pool_process = ThreadPoolExecutor(threads - 1), os.getpid()
         cuts = [n * i // threads for i in range(threads + 1)]
-        others = [self._pool.submit(work, lo, hi) for lo, hi in zip(cuts[1:], cuts[2:], strict=False)]
-        work(cuts[0], cuts[1])
+        parts = list(itertools.pairwise(cuts))
+        others = [self._pool.submit(work, lo, hi) for lo, hi in parts[1:]]
+        work(*parts[0])
         for other in others:
             other.result()
 
@@ -343,10 +396,5 @@ class Batch:
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__.update(kept)
+        self._packed = pack(self.rules)  # an unpickled copy is writable: to compiled code another type
         self._share_views()
-
-
-def check_option(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    """ValueError where `value` is not one of the words `allowed`."""
-    if value not in allowed:
-        raise ValueError(f"{name}={value!r} is not one of {', '.join(allowed)}")

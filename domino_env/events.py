@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from .observation import Views
 from .rules import RuleSet
-from .state import EVENT_NAMES, HIDDEN, PASS, PLAY
-from .tiles import ACTION_NAMES, END_NAMES, HALVES, LEFT, TILE_NAMES
+from .state import EVENT_NAMES, HIDDEN, NONE, PASS, PLAY
+from .tiles import ACTION_NAMES, END_NAMES, HALVES, LEFT, TILE_NAMES, tiles_in
 
 
 class Move(NamedTuple):
@@ -79,7 +81,7 @@ class Deal(NamedTuple):
 class View:
     """What one seat knows of a round, and nothing else. Seats are numbered as at the table."""
 
-    rules: RuleSet
+    rules: RuleSet = field(repr=False)
     seat: int
     hand: list[str]
     ends: tuple[int, int] | None
@@ -133,3 +135,53 @@ def chain_of(events: Sequence[Event]) -> list[str]:
             inner = event.ends[1]
             chain.append(f"{inner}-{high + low - inner}")
     return chain
+
+
+def tile_names(tiles: int) -> list[str]:
+    """The names of a set of tiles."""
+    return [TILE_NAMES[tile] for tile in tiles_in(tiles)]
+
+
+def moves_of(left: int, right: int, opening: bool) -> list[Move]:
+    """The moves of these tiles at the left and at the right end, by action id."""
+    moves, left, right = MOVES[opening], int(left), int(right)
+    found = []
+    both = left | right
+    while both:
+        bit = both & -both
+        tile = bit.bit_length() - 1
+        if left & bit:
+            found.append(moves[2 * tile])
+        if right & bit:
+            found.append(moves[2 * tile + 1])
+        both ^= bit
+    return found
+
+
+def view_of(rules: RuleSet, record: Views, hands: list[list[str]] | None = None) -> View:
+    """A view for people from one `observation.Views` record; `hands` are all hands, once the round is over."""
+    seen, players, sides = record[0], rules.players, rules.num_sides
+    seat = int(seen["seat"])
+
+    def at_table(relative: int) -> int:
+        return (relative + seat) % players
+
+    events = events_of(seen["events"][: seen["num_events"]], players, seat)
+    opening = seen["left"] == NONE
+    return View(
+        rules=rules,
+        seat=seat,
+        hand=tile_names(int(seen["hand"])),
+        ends=None if opening else (int(seen["left"]), int(seen["right"])),
+        chain=chain_of(events),
+        events=events,
+        counts=np.roll(seen["counts"][:players], seat).tolist(),
+        boneyard=int(seen["boneyard"]),
+        to_act=None if seen["to_act"] == NONE else at_table(int(seen["to_act"])),
+        legal_moves=moves_of(int(seen["legal"][0]), int(seen["legal"][1]), bool(opening)),
+        starter=at_table(int(seen["starter"])),
+        scores=np.roll(seen["scores"][:sides], seat % sides).tolist(),
+        multiplier=int(seen["multiplier"]),
+        hands=hands,
+        record=record,
+    )

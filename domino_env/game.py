@@ -8,28 +8,50 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from ._checks import whole
 from ._jit import jit
 from ._rng import below, check_seed, seed_streams
 from .batch import illegal_action
-from .events import MOVES, Deal, Event, Move, RoundResult, View, chain_of, events_of
+from .events import (
+    MOVES,
+    Deal,
+    Event,
+    Move,
+    RoundResult,
+    View,
+    chain_of,
+    events_of,
+    moves_of,
+    tile_names,
+    view_of,
+)
 from .kernel import is_legal, nth_legal, num_legal, open_dealt, open_round, play, start_match
 from .observation import look_many, new_views
 from .rules import RuleSet, pack
 from .scoring import pips_in
-from .state import BY_OPENING, FINISH_NAMES, NONE, REASON_NAMES, State, new_state
-from .tiles import ACTION_NAMES, LEFT, TILE_NAMES, parse_move, parse_tile, tiles_in
+from .state import BY_OPENING, FINISH_NAMES, NONE, REASON_NAMES, State, copy_state, new_state
+from .tiles import ACTION_NAMES, LEFT, TILE_NAMES, parse_move, parse_tile
+
+_ILLEGAL: Final = -2
 
 
 @jit
-def _try(state: Any, rules: Any, action: int) -> bool:
+def _now(state: Any) -> Any:
+    """(seat to act, tiles it may play at the left, at the right)."""
+    return np.int64(state[0]["seat"]), state[0]["legal"][0], state[0]["legal"][1]
+
+
+@jit
+def _try(state: Any, rules: Any, action: int) -> Any:
+    """Play an action; what `_now` then gives, with _ILLEGAL for the seat where it may not be played."""
     if not is_legal(state[0], rules[0], action):
-        return False
+        return _ILLEGAL, state[0]["legal"][0], state[0]["legal"][1]
     play(state[0], rules[0], action)
-    return True
+    return _now(state)
 
 
 @jit
@@ -92,15 +114,12 @@ def lay_out(state: State, rules: RuleSet, deal: Deal) -> None:
     row["top"], row["bottom"] = 0, len(boneyard)
 
 
-def whole(name: str, value: Any, low: int, high: int) -> int:
-    """`value` as an int from `low` to `high`; ValueError naming it where it is not."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = low - 1
-    if isinstance(value, bool) or not low <= number <= high:
-        raise ValueError(f"{name}={value!r} is not a whole number from {low} to {high}")
-    return number
+def check_scores(rules: RuleSet, scores: Sequence[int]) -> list[int]:
+    """`scores` as ints, one a side, all below the target; ValueError where they are not."""
+    if len(scores) != rules.num_sides:
+        raise ValueError(f"scores: {len(scores)} given for {rules.num_sides} sides")
+    highest = 2**53 if rules.target is None else rules.target - 1
+    return [whole(f"scores: side {side}", score, 0, highest) for side, score in enumerate(scores)]
 
 
 def check_rules(rules: Any) -> RuleSet:
@@ -108,11 +127,6 @@ def check_rules(rules: Any) -> RuleSet:
     if not isinstance(rules, RuleSet):
         raise ValueError(f"rules={rules!r} is not a RuleSet: take PRESETS['duplas'] or make_rules('duplas', ...)")
     return rules
-
-
-def tile_names(tiles: int) -> list[str]:
-    """The names of a set of tiles."""
-    return [TILE_NAMES[tile] for tile in tiles_in(tiles)]
 
 
 class Game:
@@ -124,14 +138,15 @@ class Game:
             table 0 of a `Batch` and the first round of a `Match`.
     """
 
-    __slots__ = ("_actions", "_packed", "_start", "_state", "rules")
+    __slots__ = ("_actions", "_now", "_packed", "_seed", "_start", "_state", "rules")
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, rules: RuleSet, seed: int | None = None) -> None:
         self.rules = check_rules(rules)
         self._packed = pack(rules)
+        self._seed = None if seed is None else check_seed(seed)
         self._state = new_state(rules, 1)
-        seed_streams(check_seed(seed), 0, self._state["rng"])
+        seed_streams(check_seed(self._seed), 0, self._state["rng"])
         _start_match(self._state, self._packed)
         self._begin()
 
@@ -146,6 +161,7 @@ class Game:
         multiplier: int = 1,
         *,
         first_round: bool = False,
+        scores: Sequence[int] | None = None,
         seed: int | None = None,
     ) -> Game:
         """A round from given tiles. Hands may have any size of at least 1, and tiles may be missing.
@@ -157,15 +173,20 @@ class Game:
             forced: the tile that must open, one of the starter's.
             multiplier: what the round's points are multiplied by.
             first_round: the opening tile is forced where the rules say so, and `starter` must agree with them.
+            scores: points of each side before the round; nil all by default.
 
         Raises:
-            ValueError: a wrong tile, one that is given twice, an empty hand, a wrong seat.
+            ValueError: a wrong tile, one that is given twice, an empty hand, a wrong seat, a score that ends the match.
         """
         game = cls.__new__(cls)
-        game.rules = check_rules(rules)
+        game.rules, game._seed = check_rules(rules), None
         game._packed = pack(rules)
         game._state = new_state(rules, 1)
-        lay_out(game._state, rules, Deal(tuple(tuple(hand) for hand in hands), tuple(boneyard)))
+        # A text is left as it is, for lay_out to refuse it.
+        given: list[Any] = [tiles if isinstance(tiles, str) else tuple(tiles) for tiles in (*hands, boneyard)]
+        lay_out(game._state, rules, Deal(tuple(given[:-1]), given[-1]))
+        if scores is not None:
+            game._state["scores"][0, : rules.num_sides] = check_scores(rules, scores)
         multiplier = whole("multiplier", multiplier, 1, 2**31)
         if starter is not None:
             starter = whole("starter", starter, 0, rules.players - 1)
@@ -191,19 +212,24 @@ class Game:
     @classmethod
     def _from_state(cls, rules: RuleSet, state: State) -> Game:
         game = cls.__new__(cls)
-        game.rules, game._packed, game._state = rules, pack(rules), state
+        game.rules, game._packed, game._seed, game._state = rules, pack(rules), None, state
         game._begin()
         return game
 
     def _begin(self) -> None:
-        self._start = self._state.copy()
+        self._start = copy_state(self._state)
         self._actions: list[int] = []
+        self._look()
+
+    def _look(self) -> None:
+        """Keep at hand what is asked for most: the seat to act and its legal tiles."""
+        self._now: tuple[int, int, int] = _now(self._state)
 
     @property
     def seat(self) -> int | None:
         """The seat that must act; None when the round is over."""
-        seat = self._state["seat"].item()
-        return None if seat == NONE else seat
+        seat = self._now[0]
+        return None if seat == NONE else int(seat)
 
     @property
     def ends(self) -> tuple[int, int] | None:
@@ -244,6 +270,17 @@ class Game:
         return int(self._state[0]["multiplier"])
 
     @property
+    def scores(self) -> list[int]:
+        """Points of each side, with the round's once it is over."""
+        scores: list[int] = self._state[0]["scores"][: self.rules.num_sides].tolist()
+        return scores
+
+    @property
+    def seed(self) -> int | None:
+        """The seed that dealt it; None where it was dealt otherwise, or from fresh entropy."""
+        return self._seed
+
+    @property
     def deal(self) -> Deal:
         """The tiles as they were dealt."""
         row = self._start[0]
@@ -257,19 +294,7 @@ class Game:
 
     def legal_moves(self) -> list[Move]:
         """What the seat to act may play, by action id; empty when the round is over."""
-        left, right = self._state["legal"][0].tolist()
-        opening = MOVES[not self._actions]
-        found = []
-        both = left | right
-        while both:
-            bit = both & -both
-            tile = bit.bit_length() - 1
-            if left & bit:
-                found.append(opening[2 * tile])
-            if right & bit:
-                found.append(opening[2 * tile + 1])
-            both ^= bit
-        return found
+        return moves_of(self._now[1], self._now[2], not self._actions)
 
     def play(self, move: str | Move | int) -> None:
         """Play a move of the seat to act, with the draws and passes that are forced after it.
@@ -281,9 +306,13 @@ class Game:
         Raises:
             ValueError: not a move, or (`IllegalAction`) one that may not be played. Nothing has changed.
         """
-        action = move[0] if type(move) is Move else self._action_of(move)
-        if not _try(self._state, self._packed, action):
+        action = move[0] if type(move) is Move else move
+        if type(action) is not int or not 0 <= action < len(ACTION_NAMES):
+            action = self._action_of(action)
+        now = _try(self._state, self._packed, action)
+        if now[0] == _ILLEGAL:
             raise illegal_action(self._state, 0, action)
+        self._now = now
         self._actions.append(action)
 
     def _action_of(self, move: Any) -> int:
@@ -291,15 +320,19 @@ class Game:
             try:
                 action = operator.index(move)
             except TypeError:
-                raise ValueError(f"{move!r} is not a move: give a name such as '6-4L', a Move or an action id") from None
+                raise ValueError(
+                    f"{move!r} is not a move: give a name such as '6-4L', a Move or an action id"
+                ) from None
             if isinstance(move, bool) or abs(action) >= 2**63:
                 raise ValueError(f"{move!r} is not a move: give a name such as '6-4L', a Move or an action id")
             return action
         tile, end = parse_move(move, self.rules.max_pip)
         if end is None:
-            left, right = (int(word) >> tile & 1 for word in self._state[0]["legal"])
+            left, right = (word >> tile & 1 for word in self._now[1:])
             if left and right:
-                raise ValueError(f"{move!r} fits both ends: say {ACTION_NAMES[2 * tile]} or {ACTION_NAMES[2 * tile + 1]}")
+                raise ValueError(
+                    f"{move!r} fits both ends: say {ACTION_NAMES[2 * tile]} or {ACTION_NAMES[2 * tile + 1]}"
+                )
             end = 1 if right else LEFT
         return 2 * tile + end
 
@@ -309,6 +342,7 @@ class Game:
         seed_streams(check_seed(seed), 0, stream, purpose=1)
         actions = np.zeros(self.rules.num_tiles, np.int64)
         self._actions += actions[: _play_out(self._state, self._packed, stream, actions)].tolist()
+        self._look()
         result = self.result
         assert result is not None
         return result
@@ -323,8 +357,9 @@ class Game:
             raise ValueError("nothing to undo: no tile has been played")
         move = self.moves[-1]
         del self._actions[-1]
-        self._state = self._start.copy()
+        self._state = copy_state(self._start)
         _replay(self._state, self._packed, np.array(self._actions, np.int64))
+        self._look()
         return move
 
     @property
@@ -358,31 +393,14 @@ class Game:
         seat = whole("seat", seat, 0, self.rules.players - 1)
         record = new_views(self.rules, 1)
         look_many(self._state, self._packed, np.zeros(1, np.int64), np.array([seat]), record)
-        seen, row, players = record[0], self._state[0], self.rules.players
-        events = events_of(seen["events"][: seen["num_events"]], players, seat)
-        return View(
-            rules=self.rules,
-            seat=seat,
-            hand=tile_names(int(seen["hand"])),
-            ends=self.ends,
-            chain=chain_of(events),
-            events=events,
-            counts=np.roll(seen["counts"][:players], seat).tolist(),
-            boneyard=int(seen["boneyard"]),
-            to_act=self.seat,
-            legal_moves=self.legal_moves() if self.seat == seat else [],
-            starter=int(row["starter"]),
-            scores=row["scores"][: self.rules.num_sides].tolist(),
-            multiplier=int(seen["multiplier"]),
-            hands=self.hands if self.seat is None else None,
-            record=record,
-        )
+        return view_of(self.rules, record, self.hands if self.seat is None else None)
 
     def copy(self) -> Game:
         """A game of its own, at the same point."""
         other = Game.__new__(Game)
         other.rules, other._packed, other._start = self.rules, self._packed, self._start  # never written to
-        other._state, other._actions = self._state.copy(), self._actions.copy()
+        other._seed = self._seed
+        other._state, other._actions, other._now = copy_state(self._state), self._actions.copy(), self._now
         return other
 
     __copy__ = copy
@@ -391,7 +409,7 @@ class Game:
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild_game, (self.rules, self._start, self._actions)
+        return _rebuild_game, (self.rules, self._seed, self._start, self._actions)
 
     def __eq__(self, other: object) -> bool:
         """Same rules, tiles, starter, scores and plays."""
@@ -399,8 +417,10 @@ class Game:
             return NotImplemented
         same_deal = self.rules == other.rules and self.deal == other.deal
         fields = ("starter", "forced", "multiplier", "scores")
-        return same_deal and self._actions == other._actions and all(
-            np.array_equal(self._start[name], other._start[name]) for name in fields
+        return (
+            same_deal
+            and self._actions == other._actions
+            and all(np.array_equal(self._start[name], other._start[name]) for name in fields)
         )
 
     def __repr__(self) -> str:
@@ -408,8 +428,10 @@ class Game:
         return f"<Game of {self.rules.players} players, {len(self._actions)} played, ends {self.ends}, {acting}>"
 
 
-def _rebuild_game(rules: RuleSet, start: State, actions: list[int]) -> Game:
+def _rebuild_game(rules: RuleSet, seed: int | None, start: State, actions: list[int]) -> Game:
     game = Game._from_state(rules, start)
+    game._seed = seed
     _replay(game._state, game._packed, np.array(actions, np.int64))
     game._actions = actions
+    game._look()
     return game

@@ -133,7 +133,7 @@ def look(row: Any, rules: Any, seat: int, view: Any) -> None:
 def look_events(row: Any, rules: Any, seat: int, view: Any) -> None:
     """Write to `view` the round's events as `seat` has seen them."""
     for i in range(row["num_events"]):
-        event = np.int64(row["events"][i])
+        event: Any = np.int64(row["events"][i])
         actor = event >> 3 & 15
         tile = event >> 7
         if event & 3 == DRAW and actor != seat:
@@ -250,6 +250,7 @@ class Slice:
 
     @property
     def stop(self) -> int:
+        """One past the last entry."""
         return self.start + int(np.prod(self.shape))
 
 
@@ -307,7 +308,11 @@ class Encoding:
                 (rules.num_sides, steps),
                 f"each side's score, mine first (count), in steps of target/{steps}" if steps else "",
             ),
-            ("multiplier", (_TIE_STEPS if steps else 0,), "times this round's points were multiplied by ties (count)"),
+            (
+                "multiplier",
+                (_TIE_STEPS if steps else 0,),
+                "how often ties in a row have multiplied this round's points (count, at most 4)",
+            ),
         ]
 
     @cached_property

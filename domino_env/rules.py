@@ -7,8 +7,7 @@ combination that cannot be dealt or makes no sense is refused when the rule set 
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import operator
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
@@ -17,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from ._checks import near, one_of, whole
 from .tiles import MAX_PIP, MIN_PIP, num_tiles
 
 MIN_PLAYERS: Final = 2
@@ -105,6 +105,18 @@ class RuleSet:
             raise ValueError(f"pairs=True needs players=4 (seats 0 and 2 against 1 and 3), not players={self.players}")
         if self.pairs and self.next_starter == "loser":
             raise ValueError("next_starter='loser' needs pairs=False: partners lose together, so no one seat starts")
+        last_tiles = (
+            ("simples", "carroca") if self.hand_size == 1 else ("simples", "carroca", "la_e_lo", "cruzada", "block")
+        )
+        if (
+            self.scoring == "batida"
+            and self.target is not None
+            and not any(getattr(self, f"points_{name}") for name in last_tiles)
+        ):
+            names = ", ".join(f"points_{name}" for name in last_tiles)
+            raise ValueError(
+                f"target={self.target}: no round scores, so no match would end; one of {names} must be above 0"
+            )
 
     @property
     def num_tiles(self) -> int:
@@ -150,24 +162,14 @@ class RuleSet:
 def _checked(spec: dataclasses.Field[Any], value: Any) -> Any:
     """`value` for this field as a plain Python value; ValueError where it is not allowed."""
     if spec.name in CHOICES:
-        if not isinstance(value, str) or value not in CHOICES[spec.name]:
-            raise ValueError(f"{spec.name}={value!r} is not one of {', '.join(CHOICES[spec.name])}")
-        return value
+        return one_of(spec.name, value, CHOICES[spec.name])
     if "bounds" not in spec.metadata:
         if not isinstance(value, bool | np.bool_):
             raise ValueError(f"{spec.name}={value!r} is not True or False")
         return bool(value)
     if value is None and spec.name == "target":
         return None
-    low, high = spec.metadata["bounds"]
-    allowed = f"a whole number from {low} to {high}" + (", or None" if spec.name == "target" else "")
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise ValueError(f"{spec.name}={value!r} is not {allowed}") from None
-    if isinstance(value, bool | np.bool_) or not low <= number <= high:
-        raise ValueError(f"{spec.name}={value!r} is not {allowed}")
-    return number
+    return whole(spec.name, value, *spec.metadata["bounds"], also=", or None" if spec.name == "target" else "")
 
 
 _BATIDA = {
@@ -182,7 +184,14 @@ _PIPS = {"pairs": False, "opening": "lots", "scoring": "pips"}
 _FIELDS: Final[dict[str, dict[str, Any]]] = {
     "duplas": {**_BATIDA, "players": 4, "pairs": True, "draw": "none"},
     "mano_a_mano": {**_BATIDA, "players": 2, "pairs": False, "draw": "until_fit"},
-    "blocos": {**_PIPS, "players": 2, "draw": "none", "next_starter": "loser", "tie_starter": "lots", "target": 50},
+    "blocos": {
+        **_PIPS,
+        "players": 2,
+        "draw": "none",
+        "next_starter": "loser",
+        "tie_starter": "lots",
+        "target": 50,
+    },
     "puxar": {
         **_PIPS,
         "players": 2,
@@ -206,22 +215,20 @@ def make_rules(preset: str, **changes: Any) -> RuleSet:
     Raises:
         ValueError: unknown preset or field (near names are suggested), or what `RuleSet` refuses.
     """
-    if preset not in _FIELDS:
-        raise ValueError(f"unknown preset {preset!r}{_suggest(preset, _FIELDS)}; presets: {', '.join(_FIELDS)}")
+    if not isinstance(preset, str) or preset not in _FIELDS:
+        raise ValueError(f"unknown preset {preset!r}{near(preset, _FIELDS)}; presets: {', '.join(_FIELDS)}")
     names = [spec.name for spec in dataclasses.fields(RuleSet)]
     for name in changes:
         if name not in names:
-            raise ValueError(f"unknown field {name!r}{_suggest(name, names)}; fields: {', '.join(names)}")
+            raise ValueError(f"unknown field {name!r}{near(name, names)}; fields: {', '.join(names)}")
     values = {**_FIELDS[preset], **changes}
-    players = values["players"]
-    by_players = _HAND_SIZES.get(preset, {})
-    values.setdefault("hand_size", by_players.get(players, 7) if isinstance(players, int) else 7)
+    values.setdefault("hand_size", _published_hand_size(preset, values["players"]))
     return RuleSet(**values)
 
 
-def _suggest(given: str, names: Any) -> str:
-    near = difflib.get_close_matches(str(given), list(names), n=1)
-    return f" (did you mean {near[0]!r}?)" if near else ""
+def _published_hand_size(preset: str, players: Any) -> int:
+    by_players: dict[Any, int] = {**_HAND_SIZES.get(preset, {})}
+    return by_players.get(players, 7) if isinstance(players, Hashable) else 7
 
 
 #: The four published games.
@@ -229,7 +236,7 @@ PRESETS: Final = MappingProxyType({name: make_rules(name) for name in _FIELDS})
 
 
 def preset_of(rules: RuleSet) -> tuple[str, dict[str, Any]]:
-    """The preset that `rules` differs least from, and the differing fields: what `make_rules` needs to rebuild it."""
+    """The nearest preset and the fields that differ from it: ``make_rules(preset, **fields) == rules``."""
     options: list[tuple[str, dict[str, Any]]] = []
     for name, preset in PRESETS.items():
         changes = {
@@ -237,6 +244,10 @@ def preset_of(rules: RuleSet) -> tuple[str, dict[str, Any]]:
             for spec in dataclasses.fields(RuleSet)
             if getattr(rules, spec.name) != getattr(preset, spec.name)
         }
+        if rules.hand_size == _published_hand_size(name, rules.players):
+            changes.pop("hand_size", None)
+        else:
+            changes["hand_size"] = rules.hand_size
         options.append((name, changes))
     return min(options, key=lambda named: len(named[1]))
 

@@ -97,7 +97,11 @@ def _table_dtype(sizes: Sizes) -> np.dtype[np.void]:
         ("winner", np.int32),
         ("lacks", np.uint16, (2, s)),  # numbers of which a seat, as all can tell, holds none; at most one
         ("events", np.uint16, (events,)),  # the round's plays, draws and passes, in order
-        ("deck", np.uint8, (tiles,)),  # the deal as dealt: hands seat by seat, then the boneyard
+        (
+            "deck",
+            np.uint8,
+            (tiles,),
+        ),  # holds the boneyard; after a shuffle the hands, seat by seat, before it
     ]
     return np.dtype(fields, align=True)
 
@@ -107,4 +111,10 @@ _DTYPES: Final = {sizes: _table_dtype(sizes) for sizes in (SMALL, LARGE)}
 
 def new_state(rules: RuleSet, tables: int) -> State:
     """All-zero records for `tables` tables of `rules`; deal with the kernel before use."""
-    return np.zeros(tables, _DTYPES[sizes_for(rules)])
+    dtype = _DTYPES[sizes_for(rules)]
+    return np.zeros(tables * dtype.itemsize, np.uint8).view(dtype)  # faster than zeroing records
+
+
+def copy_state(state: State) -> State:
+    """Records that share no memory with `state`; NumPy's own copy goes field by field."""
+    return state.view(np.uint8).copy().view(state.dtype)

@@ -30,15 +30,16 @@ LOW: Final = np.array([low for _, low in HALVES], np.int64)
 PIPS: Final = HIGH + LOW
 # SUIT[n]: every tile that carries the number n. DOUBLES: every double.
 SUIT: Final = np.array(
-    [sum(1 << tile for tile, halves in enumerate(HALVES) if n in halves) for n in range(MAX_PIP + 1)], np.uint64
+    [sum(1 << tile for tile, halves in enumerate(HALVES) if n in halves) for n in range(MAX_PIP + 1)],
+    np.uint64,
 )
 DOUBLES: Final = np.uint64(sum(1 << tile for tile, (high, low) in enumerate(HALVES) if high == low))
 
 TILE_NAMES: Final = tuple(f"{low}-{high}" for high, low in HALVES)
 ACTION_NAMES: Final = tuple(f"{high}-{low}{end}" for high, low in HALVES for end in "LR")
 
-_TILE = re.compile(r"(\d)-(\d)")
-_MOVE = re.compile(r"(\d-\d)([LRlr]?)")
+_TILE = re.compile(r"([0-9])-([0-9])")
+_MOVE = re.compile(r"([0-9]-[0-9])([LRlr]?)")
 
 
 def num_tiles(max_pip: int) -> int:

@@ -340,8 +340,7 @@ class ReferenceRound:
             fewest = self.result.pips[winner]  # 0 if it went out
             losses = [Fraction((pips - fewest) * self.multiplier) for pips in self.result.pips]
         return tuple(
-            Fraction(self.result.points) if side == winner else -losses[side]
-            for side in range(self.rules.sides)
+            Fraction(self.result.points) if side == winner else -losses[side] for side in range(self.rules.sides)
         )
 
 
@@ -394,9 +393,7 @@ class ReferenceMatch:
             raise ValueError("this round starts by lots: say which seat was drawn")
         return starter, forced
 
-    def start_round(
-        self, hands: list[list[Tile]], boneyard: list[Tile], lots: int | None = None
-    ) -> ReferenceRound:
+    def start_round(self, hands: list[list[Tile]], boneyard: list[Tile], lots: int | None = None) -> ReferenceRound:
         """Begin the next round with this deal."""
         if self.over or self.current is not None:
             raise ValueError("the match is over, or its last round is not finished")

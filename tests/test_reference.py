@@ -48,9 +48,7 @@ def play(round_: ReferenceRound, plays: str) -> ReferenceRound:
     return round_
 
 
-def played(
-    rules: ReferenceRules, hands: list[str], plays: str, boneyard: str = "", **options: Any
-) -> ReferenceRound:
+def played(rules: ReferenceRules, hands: list[str], plays: str, boneyard: str = "", **options: Any) -> ReferenceRound:
     """A round after these plays; seat 0 starts unless the options say otherwise."""
     starter = options.pop("starter", 0)
     return play(ReferenceRound(rules, hands_of(*hands), tiles(boneyard), starter, **options), plays)
@@ -233,9 +231,7 @@ def test_the_next_starter(rules: ReferenceRules, out: int, blocked: int) -> None
         (["0-0", "6-6"], 1, 0),  # the winner shares the most: still the other seat
     ],
 )
-def test_of_several_losers_the_first_after_the_winner_starts(
-    hands: list[str], winner: int, starter: int
-) -> None:
+def test_of_several_losers_the_first_after_the_winner_starts(hands: list[str], winner: int, starter: int) -> None:
     rules = replace(BLOCOS, players=len(hands))
     assert result_of(played(rules, hands, "6-6", starter=winner)).next_starter == starter
 
@@ -304,9 +300,7 @@ def test_la_e_lo_on_equal_ends_is_an_option() -> None:
 
 
 def test_the_five_point_values_are_options() -> None:
-    rules = replace(
-        MANO, points_simples=11, points_carroca=12, points_la_e_lo=13, points_cruzada=14, points_block=15
-    )
+    rules = replace(MANO, points_simples=11, points_carroca=12, points_la_e_lo=13, points_cruzada=14, points_block=15)
     for hands, plays, _, points in FINISHES:
         assert result_of(played(rules, hands, plays)).base == points + 10
     assert result_of(played(rules, *BLOCK)).base == 15

@@ -59,9 +59,7 @@ def test_one_position_three_games(
 ) -> None:
     hands = ["6-6 6-2 6-3 5-4 1-0 0-0 1-1", "6-0 3-2 6-4 6-5 6-1 5-5 4-4"]
     boneyard = "2-0 2-1 3-0 3-1 4-0 4-1 5-0 2-2 5-1 5-2 4-2 3-3 5-3 4-3"
-    plays = (
-        "6-6, 6-0 left, 6-2 right, 3-2 right, 6-3 right, 6-4 right, 5-4 right, 6-5 right, 1-0 left, 6-1 left"
-    )
+    plays = "6-6, 6-0 left, 6-2 right, 3-2 right, 6-3 right, 6-4 right, 5-4 right, 6-5 right, 1-0 left, 6-1 left"
     round_ = ReferenceRound(rules, [tiles(hand) for hand in hands], tiles(boneyard), starter=0)
     for text in plays.split(", "):
         tile, end = parse_move(text)

@@ -1,0 +1,1 @@
+"""Learned players: networks, checkpoints, and players made of them."""

@@ -1,0 +1,34 @@
+"""Checks of arguments, with the message that says what was given and what is allowed."""
+
+from __future__ import annotations
+
+import difflib
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+def whole(name: str, value: Any, low: int, high: int | None = None, *, also: str = "") -> int:
+    """`value` as an int from `low` to `high`; ValueError naming it where it is not a whole number there."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = low - 1
+    # An array of one number has an index too, and True is a number to Python: neither is meant.
+    if type(value).__name__ in ("bool", "bool_", "ndarray") or number < low or (high is not None and number > high):
+        bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
+        raise ValueError(f"{name}={value!r} is not a whole number {bounds}{also}")
+    return number
+
+
+def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:
+    """`value` where it is one of the words `allowed`; ValueError where it is not."""
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name}={value!r} is not one of {', '.join(allowed)}{near(value, allowed)}")
+    return value
+
+
+def near(given: Any, names: Iterable[str]) -> str:
+    """A hint at the name that was probably meant, or nothing."""
+    close = difflib.get_close_matches(given, list(names), n=1) if isinstance(given, str) else []
+    return f" (did you mean {close[0]!r}?)" if close else ""

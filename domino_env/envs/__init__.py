@@ -1,0 +1,1 @@
+"""The environments: Gymnasium single agent, PettingZoo AEC, and what they share."""

@@ -1,0 +1,44 @@
+"""What the tests of several files share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from domino_env import Batch, RuleSet
+from domino_env.observation import Views, new_views
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_torch_thread() -> None:
+    """Small networks are fastest on one thread. Tests that need torch have imported it by now; others shall not."""
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def random_views() -> Callable[..., Views]:
+    """``random_views(rules, n, seed=0)``: views of seats to act, from all stages of randomly played matches."""
+
+    def make(rules: RuleSet, n: int, seed: int = 0) -> Views:
+        batch = Batch(rules, 100, seed=seed, episode="match", observe=False)
+        views = new_views(rules, n)
+        for start in range(0, n, 100):
+            views[start : start + 100] = batch.views()[: n - start]
+            batch.step(batch.sample_actions())
+        return views
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def chi_square_limit() -> Callable[[int], float]:
+    """What a chi-square statistic of that many degrees of freedom exceeds once in a million (Wilson, Hilferty 1931)."""
+
+    def limit(degrees: int) -> float:
+        return float(degrees * (1 - 2 / (9 * degrees) + 4.75 * np.sqrt(2 / (9 * degrees))) ** 3)
+
+    return limit

@@ -1,0 +1,1 @@
+"""Programs that train and judge policies; run each with ``python -m training.NAME``."""
