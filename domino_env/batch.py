@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ._checks import one_of, whole
-from ._jit import jit, jit_inline
+from ._jit import jit, jit_inline, popcount
 from ._rng import below, check_seed, seed_streams
-from .kernel import is_legal, nth_legal, num_legal, play, start_match, start_round
+from .kernel import nth_action, nth_legal, num_legal, play, start_match, start_round
 from .observation import (
     VECTOR,
     Views,
@@ -39,6 +39,8 @@ from .tiles import ACTION_NAMES, LEFT, tiles_in
 
 EPISODES: Final = ("round", "match")
 REWARDS: Final = ("points", "outcome")
+_ONE = np.uint64(1)
+_ZERO = np.uint64(0)
 _ALL_ONES = np.uint64(0x0101010101010101)
 # Fewer tables than this a thread are not worth handing to another thread.
 _TABLES_A_THREAD: Final = 512
@@ -96,6 +98,13 @@ def check_actions(actions: Any, n: int) -> npt.NDArray[np.int64]:
     return np.array(array, np.int64, order="C")  # a copy: to compiled code a read-only array is another type
 
 
+@jit_inline
+def keep_legal(row: Any, legal: Any, t: int) -> None:
+    """Copy a row's legal tiles to a batch's `legal`, which is read over and over without its state."""
+    legal[t, 0] = row["legal"][0]
+    legal[t, 1] = row["legal"][1]
+
+
 @jit
 def _start(row: Any, rules: Any, skip: bool) -> None:
     """Start an episode; with `skip`, up to its first decision (episodes without any are passed over)."""
@@ -142,7 +151,7 @@ def observe_row(row: Any, rules: Any, view: Any, vector: Any, observation: Any, 
 
 @jit
 def _step_many(  # type: ignore[no-untyped-def]
-    state, rules, actions, chosen, lo, hi, match, outcome, skip, autoreset, done, observing, views, vectors,
+    state, rules, legal, actions, chosen, lo, hi, match, outcome, skip, autoreset, done, observing, views, vectors,
     observation, mask,
 ):  # fmt: skip
     for t in range(lo, hi):
@@ -158,15 +167,17 @@ def _step_many(  # type: ignore[no-untyped-def]
         done[t] = settle(row, rules[0], match, outcome, skip)
         if done[t] and autoreset:
             _start(row, rules[0], skip)
+        keep_legal(row, legal, t)
         if observing:
             observe_row(row, rules[0], views[0], vectors[0], observation[t], mask[t])
 
 
 @jit
-def _start_many(state: Any, rules: Any, chosen: Any, skip: bool) -> None:
+def _start_many(state: Any, rules: Any, legal: Any, chosen: Any, skip: bool) -> None:
     for t in range(chosen.shape[0]):
         if chosen[t]:
             _start(state[t], rules[0], skip)
+            keep_legal(state[t], legal, t)
 
 
 @jit
@@ -176,18 +187,21 @@ def _observe_many(state: Any, rules: Any, views: Any, vectors: Any, observation:
 
 
 @jit
-def _first_illegal(state: Any, rules: Any, actions: Any, chosen: Any) -> int:
+def _first_illegal(legal: Any, actions: Any, chosen: Any) -> int:
     for t in range(actions.shape[0]):
-        if chosen[t] and state[t]["seat"] != NONE and not is_legal(state[t], rules[0], actions[t]):
+        if not chosen[t] or legal[t, 0] | legal[t, 1] == _ZERO:
+            continue
+        action = actions[t]
+        if action < 0 or action >= 128 or (legal[t, action & 1] >> np.uint64(action >> 1)) & _ONE == _ZERO:
             return t
     return -1
 
 
 @jit
-def _sample_many(state: Any, rng: Any, actions: Any, lo: int, hi: int) -> None:
+def _sample_many(legal: Any, rng: Any, actions: Any, lo: int, hi: int) -> None:
     for t in range(lo, hi):
-        count = num_legal(state[t])
-        actions[t] = nth_legal(state[t], below(rng[t], count)) if count else 0
+        count = popcount(legal[t, 0]) + popcount(legal[t, 1])
+        actions[t] = nth_action(legal[t, 0], legal[t, 1], below(rng[t], count)) if count else 0
 
 
 def _cores() -> int:
@@ -210,7 +224,7 @@ class Batch:
             other decision are then passed over.
         autoreset: start a table's next episode in the step that ends one. Otherwise it stays over
             (its action is ignored, `done` stays True) until `reset`.
-        observe: write observations and masks. Without, ``state["legal"]`` still holds the legal tiles.
+        observe: write observations and masks. Without, `legal` still tells the legal actions.
         threads: None uses all cores for large batches.
         first_table: number of the first table, to split one seed's tables over several batches.
 
@@ -218,6 +232,8 @@ class Batch:
         seat: int32 (n,), the seat to act; −1 where the episode is over.
         observation: int8 (n, `encoding.size`), what that seat sees.
         action_mask: int8 (n, actions), its legal actions; all ones where the episode is over.
+        legal: uint64 (n, 2), the tiles that seat may play at the left and at the right end, a bit a tile; zeros
+            where the episode is over.
         rewards: float32 (n, sides), gained since the step before.
         done: bool (n,), whether that step ended the episode.
     """
@@ -251,6 +267,7 @@ class Batch:
         self._skip, self._autoreset, self._observing = skip_single, autoreset, observe
         self._packed = pack(rules)
         self.state = new_state(rules, tables)
+        self.legal = np.zeros((tables, 2), np.uint64)
         self.done = np.zeros(tables, np.bool_)
         self._all = np.ones(tables, np.bool_)
         rows = tables if observe else 1
@@ -273,7 +290,7 @@ class Batch:
     @property
     def bytes_per_table(self) -> int:
         """Memory a table takes: state, observation, mask and random streams."""
-        own = (self.done, self._all, self._random, self._sampled)
+        own = (self.legal, self.done, self._all, self._random, self._sampled)
         seen = (self.observation, self._mask) if self._observing else ()
         return self.state.itemsize + sum(array[0].nbytes for array in (*own, *seen))
 
@@ -291,7 +308,7 @@ class Batch:
             seed_streams(seed, self.first_table, self._random, purpose=1)
         self.rewards[chosen] = 0.0
         self.done[chosen] = False
-        _start_many(self.state, self._packed, chosen, self._skip)
+        _start_many(self.state, self._packed, self.legal, chosen, self._skip)
         if self._observing:
             views, vectors = self.scratch()
             _observe_many(
@@ -320,7 +337,7 @@ class Batch:
         def part(lo: int, hi: int) -> None:
             views, vectors = self.scratch()
             _step_many(
-                self.state, self._packed, actions, chosen, lo, hi, self.match, self.outcome, self._skip,
+                self.state, self._packed, self.legal, actions, chosen, lo, hi, self.match, self.outcome, self._skip,
                 self._autoreset, self.done, self._observing, views, vectors, observation, mask,
             )  # fmt: skip
 
@@ -332,13 +349,13 @@ class Batch:
         """`actions` and `tables` as compiled code takes them; raises as `step` does."""
         actions = check_actions(actions, self.num_tables)
         chosen = self._chosen(tables)
-        if (t := _first_illegal(self.state, self._packed, actions, chosen)) >= 0:
+        if (t := _first_illegal(self.legal, actions, chosen)) >= 0:
             raise illegal_action(self.state, t, int(actions[t]))
         return actions, chosen
 
     def sample_actions(self) -> npt.NDArray[np.int64]:
         """A uniformly random legal action for each table, int64 (n,), from the batch's own streams. A buffer."""
-        self._in_parts(lambda lo, hi: _sample_many(self.state, self._random, self._sampled, lo, hi))
+        self._in_parts(lambda lo, hi: _sample_many(self.legal, self._random, self._sampled, lo, hi))
         return self._sampled
 
     def views(self, tables: npt.NDArray[np.int64] | None = None, seats: npt.NDArray[np.int64] | None = None) -> Views:

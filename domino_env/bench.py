@@ -296,7 +296,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m domino_env bench", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--seconds", type=float, default=0.3, help="of each contender in each repeat (default 0.3)")
     parser.add_argument("--repeats", type=int, default=5, help="how often each is measured (default 5)")
-    parser.add_argument("--tables", type=int, default=8192, help="tables of a batch (default 8192)")
+    parser.add_argument("--tables", type=int, default=32768, help="tables of a batch (default 32768)")
     parser.add_argument("--no-starts", action="store_true", help="leave out the time a fresh process takes to start")
     given = parser.parse_args(arguments)
     if given.seconds <= 0 or given.repeats < 1 or given.tables < 1:

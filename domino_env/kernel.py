@@ -308,10 +308,16 @@ def num_legal(row: Any) -> int:
 @jit
 def nth_legal(row: Any, n: int) -> int:
     """The n-th legal action, those at the left end first."""
-    word, end = row["legal"][0], LEFT
+    return nth_action(row["legal"][0], row["legal"][1], n)
+
+
+@jit
+def nth_action(left: Any, right: Any, n: int) -> int:
+    """The n-th of the actions that play these tiles at the left and at the right end."""
+    word, end = left, LEFT
     at_left = popcount(word)
     if n >= at_left:
-        word, end, n = row["legal"][1], 1 - LEFT, n - at_left
+        word, end, n = right, 1 - LEFT, n - at_left
     for _ in range(n):
         word &= word - _ONE
     return 2 * lowest_bit(word) + end

@@ -83,7 +83,7 @@ def within(counts: npt.NDArray[Any]) -> bool:
 
 def test_sampled_actions_are_uniform_over_the_legal_ones() -> None:
     batch = Batch(PRESETS["blocos"], 20_000, seed=3)
-    batch.state[:] = batch.state[0]  # one position at every table
+    batch.state[:], batch.legal[:] = batch.state[0], batch.legal[0]  # one position at every table
     numbers_of_choices = set()
     for _ in range(6):
         words = [int(word) for word in batch.state["legal"][0]]

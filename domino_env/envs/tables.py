@@ -15,7 +15,7 @@ import numpy.typing as npt
 from .._checks import whole
 from .._jit import jit
 from .._rng import check_seed, next_u32
-from ..batch import Batch, IllegalAction, check_actions, settle
+from ..batch import Batch, IllegalAction, check_actions, keep_legal, settle
 from ..bots import ScriptedPlayer, make_player
 from ..bots.scripted import choose
 from ..game import check_rules
@@ -31,7 +31,7 @@ _ALL_ONES = np.uint64(0x0101010101010101)
 
 @jit
 def _advance_scripted(  # type: ignore[no-untyped-def]
-    state, rules, chosen, actions, learner, weights, streams, match, outcome, views, rewards, done
+    state, rules, legal, chosen, actions, learner, weights, streams, match, outcome, views, rewards, done
 ):
     """At each chosen table play the learner's action, if it is its turn (and there are `actions`).
 
@@ -54,6 +54,7 @@ def _advance_scripted(  # type: ignore[no-untyped-def]
             play(row, rules[0], action)
             done[t] = settle(row, rules[0], match, outcome, False)
             rewards[t] += row["rewards"][learner[t] % sides]
+        keep_legal(row, legal, t)
 
 
 @jit
@@ -209,7 +210,8 @@ class LearnerTables:
         batch = self.batch
         if self._weights is not None:
             _advance_scripted(
-                batch.state, self._packed, chosen, actions, self.learner, self._weights, self._player_streams.states,
+                batch.state, self._packed, batch.legal, chosen, actions, self.learner, self._weights,
+                self._player_streams.states,
                 batch.match, batch.outcome, self._views, rewards, self.done,
             )  # fmt: skip
             return
