@@ -23,6 +23,7 @@ from ._checks import one_of, whole
 from ._rng import check_seed
 from .batch import EPISODES, Batch, IllegalAction, check_actions
 from .bots import make_player
+from .bots.rollout import play_out
 from .game import check_rules
 from .observation import Views
 from .players import Player, PlayerSpec, Streams
@@ -194,12 +195,22 @@ def play_games(
     """Play n games to their end with ``seats[i]`` at seat i. Deal t follows from (seed, first_table + t)."""
     batch = Batch(rules, n, seed, episode=episode, autoreset=False, observe=False, first_table=first_table)
     streams = Streams.from_seed(seed, n, purpose=purpose, first=first_table)
-    points = np.zeros((n, rules.num_sides))
-    actions = np.zeros(n, np.int64)
+    points = play_out(batch, seats, streams)
+    if points is None:
+        points = _asked(batch, seats, streams)
+    whole = episode == "match" or rules.target is None
+    winner = batch.state["winner" if whole else "winning_side"].astype(np.int64)
+    return Played(points, batch.state["round"].astype(np.int64), winner)
+
+
+def _asked(batch: Batch, seats: Sequence[Player], streams: Streams) -> npt.NDArray[np.float64]:
+    """Play a batch's episodes to their end, asking the players decision by decision; each side's points."""
+    points = np.zeros((batch.num_tables, batch.rules.num_sides))
+    actions = np.zeros(batch.num_tables, np.int64)
     while True:
         playing = ~batch.done
         if not playing.any():
-            break
+            return points
         for player in dict.fromkeys(seats):
             own = [seat for seat, other in enumerate(seats) if other is player]
             rows = np.flatnonzero(playing & np.isin(batch.seat, own))
@@ -211,9 +222,6 @@ def play_games(
             name = seats[batch.seat[error.table]].name
             raise IllegalAction(f"player {name!r}: {error}", error.table, error.action) from None
         points[playing] += batch.rewards[playing]
-    whole = episode == "match" or rules.target is None
-    winner = batch.state["winner" if whole else "winning_side"].astype(np.int64)
-    return Played(points, batch.state["round"].astype(np.int64), winner)
 
 
 def _choices(player: Player, views: Views, streams: Streams) -> npt.NDArray[np.int64]:
@@ -230,9 +238,32 @@ def describe(rules: RuleSet) -> str:
     return f"{preset}({inner})" if inner else preset
 
 
-def cross_table(players: Sequence[PlayerSpec], rules: RuleSet, **options: Any) -> list[Duel]:
-    """`duel` between every two of `players`, each pair once, in their order."""
-    return [duel(one, other, rules, **options) for one, other in itertools.combinations(players, 2)]
+def cross_table(
+    players: Sequence[PlayerSpec], rules: RuleSet, *, told: Callable[[Duel], object] | None = None, **options: Any
+) -> list[Duel]:
+    """`duel` between every two of `players`, each pair once, in their order; `told` gets each result at once."""
+    made = [make_player(player, rules) for player in players]
+    results = []
+    for one, other in itertools.combinations(made, 2):
+        results.append(duel(one, other, rules, **options))
+        if told:
+            told(results[-1])
+    return results
+
+
+def share_table(duels: Sequence[Duel]) -> str:
+    """The shares of games won of a cross table, a line a player, with half the width of the 95 % interval."""
+    names = list(dict.fromkeys(name for result in duels for name in (result.player, result.opponent)))
+    cells = {(name, name): "" for name in names}
+    for result in duels:
+        share, half = result.win_share.mean, (result.win_share.high - result.win_share.low) / 2
+        cells[result.player, result.opponent] = f"{share:.1%} ±{half:.1%}"
+        # With two sides a game that one does not win the other does; with more, each pair is told one way.
+        cells[result.opponent, result.player] = f"{1 - share:.1%} ±{half:.1%}" if result.seatings == 2 else "-"
+    width = max(len(text) for text in [*names, *cells.values()])
+    head = [" " * width, *names]
+    lines = [[name, *(cells.get((name, other), "-") for other in names)] for name in names]
+    return "\n".join("  ".join(f"{text:>{width}}" for text in line).rstrip() for line in [head, *lines])
 
 
 def _record(duel: Duel) -> dict[str, Any]:
@@ -256,7 +287,7 @@ def to_csv(duels: Sequence[Duel]) -> str:
                 row[name] = value
         rows.append(row)
     out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]) if rows else ["player", "opponent"])
+    writer = csv.DictWriter(out, list(rows[0]) if rows else ["player", "opponent"], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()

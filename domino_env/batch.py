@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ._checks import one_of, whole
 from ._jit import jit, jit_inline, popcount
-from ._rng import below, check_seed, seed_streams
+from ._rng import Seeds, below, check_seed, check_seeds, is_many, seed_rows, seed_streams
 from .kernel import nth_action, nth_legal, num_legal, play, start_match, start_round
 from .observation import (
     VECTOR,
@@ -294,18 +294,23 @@ class Batch:
         seen = (self.observation, self._mask) if self._observing else ()
         return self.state.itemsize + sum(array[0].nbytes for array in (*own, *seen))
 
-    def reset(self, seed: int | None = None, *, tables: npt.NDArray[np.bool_] | None = None) -> None:
+    def reset(self, seed: Seeds | None = None, *, tables: npt.NDArray[np.bool_] | None = None) -> None:
         """Start new episodes, at all tables or at those where `tables` is True.
 
-        With `seed` all streams start again; without, they go on, so that the deals are new.
+        With `seed` all streams start again; without, they go on, so that the deals are new. With a
+        sequence of seeds, each table is table 0 of its own seed (and where there is None, goes on).
         """
         chosen = self._chosen(tables)
-        if seed is not None:
+        if is_many(seed):
+            rows, seeds = check_seeds(seed, chosen)
+            seed_rows(seeds, rows, self.state["rng"])
+            seed_rows(seeds, rows, self._random, purpose=1)
+        elif seed is not None:
             if tables is not None:
                 raise ValueError("give either a seed, which starts every table's stream again, or tables")
-            seed = check_seed(seed)
-            seed_streams(seed, self.first_table, self.state["rng"])
-            seed_streams(seed, self.first_table, self._random, purpose=1)
+            one = check_seed(seed)  # type: ignore[arg-type]
+            seed_streams(one, self.first_table, self.state["rng"])
+            seed_streams(one, self.first_table, self._random, purpose=1)
         self.rewards[chosen] = 0.0
         self.done[chosen] = False
         _start_many(self.state, self._packed, self.legal, chosen, self._skip)
@@ -341,7 +346,7 @@ class Batch:
                 self._autoreset, self.done, self._observing, views, vectors, observation, mask,
             )  # fmt: skip
 
-        self._in_parts(part)
+        self.in_parts(part)
 
     def checked(
         self, actions: Any, tables: npt.NDArray[np.bool_] | None = None
@@ -355,7 +360,7 @@ class Batch:
 
     def sample_actions(self) -> npt.NDArray[np.int64]:
         """A uniformly random legal action for each table, int64 (n,), from the batch's own streams. A buffer."""
-        self._in_parts(lambda lo, hi: _sample_many(self.legal, self._random, self._sampled, lo, hi))
+        self.in_parts(lambda lo, hi: _sample_many(self.legal, self._random, self._sampled, lo, hi))
         return self._sampled
 
     def views(self, tables: npt.NDArray[np.int64] | None = None, seats: npt.NDArray[np.int64] | None = None) -> Views:
@@ -390,7 +395,7 @@ class Batch:
         """One view and one vector for a thread of a compiled pass to work in."""
         return new_views(self.rules, 1), np.zeros(1, VECTOR)
 
-    def _in_parts(self, work: Callable[[int, int], None]) -> None:
+    def in_parts(self, work: Callable[[int, int], None]) -> None:
         """Run ``work(lo, hi)`` over all tables, on this thread and the pool's."""
         n, threads = self.num_tables, self.threads
         if threads == 1:

@@ -47,7 +47,7 @@ class Row:
         return statistics.median(self.rates)
 
 
-def _until(seconds: float, some: Callable[[], int]) -> int:
+def until(seconds: float, some: Callable[[], int]) -> int:
     """Call `some` until `seconds` have passed; the sum of what it returned."""
     end, count = time.perf_counter() + seconds, 0
     while time.perf_counter() < end:
@@ -64,7 +64,7 @@ def batch_contender(preset: str, *, observing: bool, threads: int, tables: int) 
             batch.step(batch.sample_actions())
         return 8 * tables
 
-    return lambda seconds: _until(seconds, some)
+    return lambda seconds: until(seconds, some)
 
 
 def game_contender(preset: str) -> Contender:
@@ -79,7 +79,7 @@ def game_contender(preset: str) -> Contender:
             count += 1
         return count
 
-    return lambda seconds: _until(seconds, some)
+    return lambda seconds: until(seconds, some)
 
 
 def play_out_contender(preset: str) -> Contender:
@@ -93,7 +93,7 @@ def play_out_contender(preset: str) -> Contender:
         game.play_out(seed)
         return len(game.moves)
 
-    return lambda seconds: _until(seconds, some)
+    return lambda seconds: until(seconds, some)
 
 
 def aec_contender(environment: Any, *, own_sampling: bool = False) -> Contender:
@@ -119,7 +119,7 @@ def aec_contender(environment: Any, *, own_sampling: bool = False) -> Contender:
             count += 1
         return count
 
-    return lambda seconds: _until(seconds, some)
+    return lambda seconds: until(seconds, some)
 
 
 def openspiel_contender() -> Contender:
@@ -138,7 +138,7 @@ def openspiel_contender() -> Contender:
             state.apply_action(random.choice(state.legal_actions()))
         return count
 
-    return lambda seconds: _until(seconds, some)
+    return lambda seconds: until(seconds, some)
 
 
 def dominoes_contender() -> Contender:
@@ -152,7 +152,7 @@ def dominoes_contender() -> Contender:
             count += 1
         return count
 
-    return lambda seconds: _until(seconds, some)
+    return lambda seconds: until(seconds, some)
 
 
 def _others() -> Iterator[tuple[str, Callable[[], Contender]]]:
@@ -291,34 +291,50 @@ def starts() -> list[tuple[str, float, float]]:
     return found
 
 
+def measure(rows: Sequence[Row], seconds: float, repeats: int) -> None:
+    """Let all play in turns, `repeats` times over, and note their rates."""
+    for row in rows:
+        row.play(0.05)
+    for _ in range(repeats):
+        for row in rows:
+            start = time.perf_counter()
+            count = row.play(seconds)
+            row.rates.append(count / (time.perf_counter() - start))
+
+
+def report(title: str, unit: str, rows: Sequence[Row], ratios: Sequence[tuple[str, str]]) -> None:
+    """Print the rates, and of the pairs of names in `ratios` those that were measured."""
+    width = max(len(title), *(len(row.name) for row in rows))
+    print(f"{title:{width}}  {unit:>11}     us each   spread")
+    for row in rows:
+        spread = (max(row.rates) - min(row.rates)) / row.rate
+        print(f"{row.name:{width}}  {row.rate:>11,.0f}  {1e6 / row.rate:>9.3f}   {spread:>5.0%}")
+    rates = {row.name: row.rate for row in rows}
+    print("\nratios")
+    for one, other in ratios:
+        if one in rates and other in rates:
+            print(f"{rates[one] / rates[other]:>10,.1f}  {one} / {other}")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m domino_env bench", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--seconds", type=float, default=0.3, help="of each contender in each repeat (default 0.3)")
     parser.add_argument("--repeats", type=int, default=5, help="how often each is measured (default 5)")
     parser.add_argument("--tables", type=int, default=32768, help="tables of a batch (default 32768)")
+    parser.add_argument("--envs", action="store_true", help="measure the vector environments instead")
     parser.add_argument("--no-starts", action="store_true", help="leave out the time a fresh process takes to start")
     given = parser.parse_args(arguments)
     if given.seconds <= 0 or given.repeats < 1 or given.tables < 1:
         parser.error("--seconds, --repeats and --tables must be above 0")
+    if given.envs:
+        from .bench_envs import bench_envs
+
+        bench_envs("duplas", given.seconds, given.repeats)
+        return 0
     rows = contenders(given.tables)
-    for row in rows:
-        row.play(0.05)
-    for _ in range(given.repeats):
-        for row in rows:
-            start = time.perf_counter()
-            count = row.play(given.seconds)
-            row.rates.append(count / (time.perf_counter() - start))
-    width = max(len(row.name) for row in rows)
-    print(f"{'':{width}}  decisions/s     us each   spread")
-    for row in rows:
-        spread = (max(row.rates) - min(row.rates)) / row.rate
-        print(f"{row.name:{width}}  {row.rate:>11,.0f}  {1e6 / row.rate:>9.3f}   {spread:>5.0%}")
-    rates = {row.name: row.rate for row in rows}
-    print("\nratios")
-    for one, other in RATIOS:
-        if one in rates and other in rates:
-            print(f"{rates[one] / rates[other]:>10,.1f}  {one} / {other}")
+    measure(rows, given.seconds, given.repeats)
+    report("", "decisions/s", rows, RATIOS)
     print("\nnanoseconds a decision, Batch duplas, 1 thread")
     for name, nanoseconds in parts(given.tables):
         print(f"{nanoseconds:>10.1f}  {name}")

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 if [ ! -x .venv/bin/pip ]; then "${PYTHON:-python3}" -m venv --clear .venv; fi
-.venv/bin/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,train]"
+.venv/bin/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,train,openspiel]"
 
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .

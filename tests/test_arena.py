@@ -17,7 +17,7 @@ from domino_env import PRESETS, Game, Match, RuleSet, make_rules
 from domino_env import arena as arena_module
 from domino_env.arena import Duel, Estimate, Played, cross_table, describe, duel, play_games, seatings, to_csv, to_json
 from domino_env.batch import IllegalAction
-from domino_env.bots import make_player
+from domino_env.bots import ScriptedPlayer, make_player
 from domino_env.events import RoundResult
 from domino_env.observation import Views
 from domino_env.players import Player, Streams
@@ -388,3 +388,23 @@ def test_a_player_that_does_not_answer_with_actions_is_named(answer: Any, messag
 def test_an_illegal_action_is_refused() -> None:
     with pytest.raises(IllegalAction, match=r"player 'wrong': table 0: seat \d may not play action 56; legal: "):
         duel(Wrong(DUPLAS, lambda actions: np.full_like(actions, 56)), "random", DUPLAS, deals=5)
+
+
+class Asked(ScriptedPlayer):
+    """A scripted player that compiled games do not know, so that it is asked for each decision."""
+
+    def act(self, views: Views, rng: Streams) -> npt.NDArray[np.int64]:
+        return super().act(views, rng)
+
+
+@pytest.mark.parametrize("episode", ["round", "match"])
+@pytest.mark.parametrize("name", TABLES)
+def test_compiled_games_are_those_of_players_that_are_asked(name: str, episode: Any) -> None:
+    rules = TABLES[name]
+    kinds = [["counting", "random", "doubles", "variety", "heaviest"][seat % 5] for seat in range(rules.players)]
+    compiled, asked = (
+        play_games(rules, [make(rules, kind) for kind in kinds], 40, 3, episode=episode, first_table=2)
+        for make in (ScriptedPlayer, Asked)
+    )
+    for one, other in zip(vars(compiled).values(), vars(asked).values(), strict=True):
+        assert np.array_equal(one, other)

@@ -132,3 +132,32 @@ def test_tables_are_not_correlated_with_their_neighbours() -> None:
     first = np.zeros((28, 28), np.int64)
     np.add.at(first, (deck[:-1, 0], deck[1:, 0]), 1)
     assert within(first)
+
+
+def test_tables_with_seeds_of_their_own() -> None:
+    own = [3, 2**70, None, 0]
+    batch = Batch(DUPLAS, 4, seed=1, first_table=9)
+    batch.reset(own)
+    for _ in range(50):
+        batch.step(batch.sample_actions())
+    for t, seed in enumerate(own):
+        if seed is not None:
+            alone = Batch(DUPLAS, 1, seed=seed)
+            for _ in range(50):
+                alone.step(alone.sample_actions())
+            assert batch.state[t]["deck"].tobytes() == alone.state[0]["deck"].tobytes()
+            assert (batch.observation[t] == alone.observation[0]).all()
+
+
+def test_seeds_of_chosen_tables_leave_the_others_alone() -> None:
+    batch, chosen = Batch(DUPLAS, 3, seed=1), np.array([True, False, True])
+    state, seen = batch.state.copy(), batch.observation.copy()
+    batch.reset(np.array([7, 8, 7]), tables=chosen)
+    assert batch.state[1] == state[1]
+    assert (batch.observation[1] == seen[1]).all()
+    assert deals(batch)[0] == deals(batch)[2] == deals(Batch(DUPLAS, 1, seed=7))[0]
+    kept = batch.state.copy()
+    for bad in ([1, 2], [1, -2, 3], [1, 2.0, 3], [1, True, 3]):
+        with pytest.raises(ValueError, match="seed"):
+            batch.reset(bad, tables=chosen)
+    assert (batch.state == kept).all()

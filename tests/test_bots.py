@@ -14,6 +14,7 @@ from strategies import TABLES
 from domino_env import PRESETS, RuleSet
 from domino_env.arena import play_games, seatings
 from domino_env.bots import PLAYERS, ScriptedPlayer, make_player
+from domino_env.bots.scripted import PREFERENCES
 from domino_env.observation import Views
 from domino_env.players import Player, Streams
 from domino_env.tiles import HALVES, tiles_in
@@ -135,5 +136,5 @@ def test_no_player_ever_chooses_what_may_not_be_played(one: str, other: str, rul
 
 def test_weights_replace_those_of_the_kind() -> None:
     player = ScriptedPlayer(PRESETS["duplas"], "doubles", pips=-1)
-    assert player.weights["values"].tolist() == [[-1.0, 100.0]]
+    assert player.weights["values"][0].tolist() == [-1.0, 100.0, *[0.0] * (len(PREFERENCES) - 2)]
     assert player.name == "doubles"

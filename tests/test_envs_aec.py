@@ -16,6 +16,7 @@ import pettingzoo
 import pytest
 from gymnasium.error import ResetNeeded
 from pettingzoo.utils.env_logger import EnvLogger
+from pettingzoo.utils.wrappers import AssertOutOfBoundsWrapper, OrderEnforcingWrapper, TerminateIllegalWrapper
 
 from domino_env import PRESETS, Game, IllegalAction, Match, RoundResult, RuleSet, make_rules
 from domino_env.envs.aec import env, raw_env
@@ -152,6 +153,77 @@ def check_registered() -> None:
     before = dict(pettingzoo.aec_registry)
     register_aec()
     assert pettingzoo.aec_registry == before
+
+
+# The wrappers
+
+
+def test_the_wrappers_are_pettingzoos_in_its_order() -> None:
+    e, found = env("duplas"), []
+    assert str(e) == "domino_v0"
+    while e is not e.unwrapped:
+        found.append(next(kind for kind in type(e).__mro__ if kind.__module__.startswith("pettingzoo")))
+        e = e.env
+    assert found == [OrderEnforcingWrapper, AssertOutOfBoundsWrapper, TerminateIllegalWrapper]
+    assert type(e) is raw_env
+
+
+def by_pettingzoo() -> Any:
+    """The environment in PettingZoo's own wrappers, without the short ways of ours."""
+    return OrderEnforcingWrapper(AssertOutOfBoundsWrapper(TerminateIllegalWrapper(raw_env("mano_a_mano"), -1)))
+
+
+def outcome_of(act: Callable[..., Any], *arguments: Any) -> Any:
+    """What comes of a call: its value, or its error's kind and words."""
+    try:
+        return act(*arguments)
+    except Exception as error:
+        return type(error), str(error)
+
+
+READ = (
+    "agents", "agent_selection", "rewards", "terminations", "truncations", "infos", "_cumulative_rewards",
+    "num_agents", "max_num_agents", "possible_agents", "render_mode", "metadata", "_has_updated", "_over", "nothing",
+)  # fmt: skip
+# What may be done with an environment, and how often it is in the walk below.
+CALLS: list[tuple[int, Callable[[Any, random.Random], Any]]] = [
+    (100, lambda e, rng: e.step(rng.choice(legal(e) or [None]))),
+    (20, lambda e, rng: e.step(np.int64(rng.choice(legal(e) or [3])))),
+    (5, lambda e, rng: e.step(np.array(rng.choice(legal(e) or [3])))),
+    (3, lambda e, rng: e.step(rng.randrange(-2, 60))),
+    (1, lambda e, rng: e.step("3")),
+    (5, lambda e, rng: e.step(None)),
+    (5, lambda e, rng: e.last()[1:]),
+    (5, lambda e, rng: {name: part.tobytes() for name, part in e.last()[0].items()}),
+    (5, lambda e, rng: e.last(observe=False)),
+    (5, lambda e, rng: next(iter(e.agent_iter()))),
+    (5, lambda e, rng: e.state().tobytes()),
+    (6, lambda e, rng: e.reset(seed=rng.randrange(5))),
+    (1, lambda e, rng: e.reset(seed=-1)),
+    (1, lambda e, rng: e.reset()),
+]
+
+
+def test_short_ways_end_where_the_wrappers_long_ones_do() -> None:
+    ours, theirs = env("mano_a_mano"), by_pettingzoo()
+    rngs, which, seen = (random.Random(5), random.Random(5)), random.Random(6), Counter[str]()
+    for call in CALLS[3:-3]:  # before a reset nothing can be chosen by its mask
+        assert outcome_of(call[1], ours, rngs[0]) == outcome_of(call[1], theirs, rngs[1])
+    for name in READ:
+        assert outcome_of(getattr, ours, name) == outcome_of(getattr, theirs, name)
+    ours.reset(seed=1)
+    theirs.reset(seed=1)
+    for _ in range(2500):
+        ((_, call),) = which.choices(CALLS, [weight for weight, _ in CALLS])
+        one, two = (outcome_of(call, e, rng) for e, rng in zip((ours, theirs), rngs, strict=True))
+        assert one == two
+        for name in READ:
+            assert outcome_of(getattr, ours, name) == outcome_of(getattr, theirs, name)
+        assert ours.unwrapped._state.tobytes() == theirs.unwrapped._state.tobytes()
+        seen["left"] += not ours.agents
+        seen["illegal"] += any(ours.truncations.values())
+        seen["refused"] += isinstance(one, tuple) and one[:1] == (AssertionError,)
+    assert min(seen["left"], seen["illegal"], seen["refused"]) > 20
 
 
 # Rewards

@@ -169,6 +169,47 @@ def test_a_seed_starts_all_streams_again_as_at_the_beginning() -> None:
     assert now(LearnerTables(DUPLAS, 4)) != now(LearnerTables(DUPLAS, 4))
 
 
+@every_table
+@pytest.mark.parametrize("opponents", ["doubles", "random", "asked"])
+def test_with_seeds_of_its_own_a_table_is_as_it_is_alone(rules: RuleSet, opponents: str) -> None:
+    spec = Forwarding(rules, "random") if opponents == "asked" else opponents
+    own = [7, 0, 2**40 + 1, 7, 2**128 - 1]
+    many = LearnerTables(rules, 5, opponents=spec, episode="match")
+    alone = [LearnerTables(rules, 1, opponents=spec, episode="match") for _ in own]
+    many.reset(own)
+    for tables, seed in zip(alone, own, strict=True):
+        tables.reset(seed)
+    rngs = [np.random.default_rng(t) for t in range(5)]
+    for n in range(60):
+        for t, tables in enumerate(alone):
+            assert [many.learner[t], many.done[t], many.rewards[t]] == [
+                tables.learner[0], tables.done[0], tables.rewards[0],
+            ]  # fmt: skip
+            assert (many.observation[t] == tables.observation[0]).all()
+            assert (many.action_mask[t] == tables.action_mask[0]).all()
+        actions = np.array([rng.choice(np.flatnonzero(row)) for rng, row in zip(rngs, many.action_mask, strict=True)])
+        many.step(actions)
+        for t, tables in enumerate(alone):
+            tables.step(actions[t : t + 1])
+        fresh = many.done | (n == 30)
+        again = [1, None, 3, None, None]  # some from a seed again, the others go on
+        many.reset(again if n == 30 else None, tables=fresh)
+        for t, tables in enumerate(alone):
+            if fresh[t]:
+                tables.reset(again[t] if n == 30 else None)
+
+
+def test_seeds_of_tables_that_are_not_chosen_change_nothing_there() -> None:
+    tables = LearnerTables(DUPLAS, 4, seed=3)
+    chosen = np.array([True, False, True, False])
+    before = content(tables, ~chosen), tables._player_streams.states[~chosen].copy()
+    tables.reset([5, 6, None, 7], tables=chosen)
+    assert content(tables, ~chosen) == before[0]
+    assert (tables._player_streams.states[~chosen] == before[1]).all()
+    other = LearnerTables(DUPLAS, 1, seed=5)
+    assert (tables.observation[0] == other.observation[0]).all()
+
+
 def test_bad_input_is_refused_and_changes_nothing() -> None:
     tables = LearnerTables(DUPLAS, 3, seed=3)
     before = content(tables)
@@ -186,7 +227,10 @@ def test_bad_input_is_refused_and_changes_nothing() -> None:
     with pytest.raises(IllegalAction, match="table 1: seat ") as error:
         tables.step([legal[0], tables.action_mask[1].argmin(), legal[2]])
     assert error.value.table == 1
-    for reset in ({"seed": 1, "tables": np.ones(3, np.bool_)}, {"tables": np.ones(3)}, {"seed": -1}):
+    for reset in (
+        {"seed": 1, "tables": np.ones(3, np.bool_)}, {"tables": np.ones(3)}, {"seed": -1}, {"seed": [1, 2]},
+        {"seed": [1, 2, -3]}, {"seed": [1, 2, 3.0]}, {"seed": "123"}, {"seed": np.ones((3, 1), int)},
+    ):  # fmt: skip
         with pytest.raises(ValueError, match=r"seed|bool array"):
             tables.reset(**reset)  # type: ignore[arg-type]
     assert content(tables) == before

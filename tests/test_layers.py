@@ -15,9 +15,9 @@ FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.p
 
 # From the bottom up: a file imports from its own line and those above it in this list.
 LAYERS = (
-    "_checks _jit _rng tiles", "rules", "state", "scoring", "kernel", "observation", "batch", "events", "game",
+    "_checks _jit _rng tiles", "rules", "state", "scoring", "kernel", "observation history", "batch", "events", "game",
     "match", "_notation_parse _notation_write notation perft players render", "bots", "arena rating",
-    "envs adapters", "play cli bench __main__",
+    "envs adapters", "play cli bench bench_envs __main__",
 )  # fmt: skip
 LEVEL = {f"domino_env.{name}": level for level, names in enumerate(LAYERS) for name in names.split()}
 # The package itself hands out names of any layer.
@@ -32,9 +32,11 @@ OTHERS = {
     "domino_env.render": COMPILED | {"PIL"},
     "domino_env.envs": COMPILED | {"gymnasium", "pettingzoo"},
     "domino_env.adapters": COMPILED | {"gymnasium", "pettingzoo"} | FRAMEWORKS,
+    "domino_env.adapters.rllib": COMPILED | {"gymnasium", "ray", "torch"},
     "domino_env.bench": COMPILED | {"gymnasium", "pettingzoo", "pyspiel", "open_spiel", "dominoes"},
+    "domino_env.bench_envs": COMPILED | {"gymnasium", "stable_baselines3", "sb3_contrib"},
     "agents": LEARNING,
-    "training": LEARNING | {"pydantic", "yaml", "tqdm", "matplotlib", "tensorboard"},
+    "training": LEARNING | {"pydantic", "yaml", "tqdm", "matplotlib", "tensorboard", "cma"},
 }
 
 

@@ -57,7 +57,7 @@ def test_a_name_takes_options_and_is_called_by_all_of_the_spec() -> None:
     player = make_player("doubles?pips=0&double=-2.5", DUPLAS)
     assert player.name == "doubles?pips=0&double=-2.5"
     assert isinstance(player, ScriptedPlayer)
-    assert player.weights["values"].tolist() == [[0.0, -2.5]]
+    assert player.weights["values"][0, :2].tolist() == [0.0, -2.5]
 
 
 def test_a_class_is_found_by_module_and_name() -> None:
@@ -93,7 +93,7 @@ def test_callables_and_players_are_taken_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("", "unknown player ''; players: random, heaviest, doubles, or package.module:Class"),
+        ("", "unknown player ''; players: random, heaviest, doubles, variety, counting, or package.module:Class"),
         ("heavyest", "unknown player 'heavyest' (did you mean 'heaviest'?); players: random, heaviest, doubles"),
         ("doubles:", "unknown player 'doubles:' (did you mean 'doubles'?)"),
         (":Noted", "unknown player ':Noted'"),

@@ -1,7 +1,8 @@
 """Scripted players: a move's score is a weighted sum of what speaks for it, and the best is played.
 
-A player is a row of weights, so all of them are one compiled function. Ties go to the first action,
-except for a player that draws among its best moves.
+A player is a row of weights, so all of them are one compiled function, and one can be made of another
+by changing a weight (``"counting?pips=2"``). Ties go to the first action, except for a player that
+draws among its best moves.
 """
 
 from __future__ import annotations
@@ -13,74 +14,237 @@ import numpy as np
 import numpy.typing as npt
 
 from .._checks import near, one_of
-from .._jit import jit, lowest_bit
+from .._jit import jit, lowest_bit, popcount
 from .._rng import next_u32
 from ..observation import Views
 from ..players import Player, Streams
-from ..rules import RuleSet
-from ..tiles import HIGH, LOW, PIPS
+from ..rules import RuleSet, option, pack, preset_of
+from ..scoring import pips_in
+from ..state import NONE
+from ..tiles import HIGH, LOW, PIPS, SUIT
 
-#: What may speak for a move, in the order of the weights.
-PREFERENCES: Final = ("pips", "double")
+#: What may speak for a move, in the order of the weights. Those below "double" are counted from what was
+#: played and from what passes and draws have shown.
+PREFERENCES: Final = MappingProxyType(
+    {
+        "pips": "the tile's pips",
+        "double": "it is a double",
+        "variety": "different numbers on the tiles kept",
+        "suit": "tiles kept that fit one of the two new ends",
+        "stranded": "doubles kept, each by the share of its suit that is gone",
+        "bonus": "points of the last tile, where one tile is kept and fits the new ends",
+        "next_stuck": "chance that the next seat cannot play",
+        "last_stuck": "chance that the seat before the player cannot, the other opponent in pairs",
+        "partner_stuck": "chance that the partner cannot",
+        "partner_end": "the tile covers an end that the partner made",
+        "own_end": "it covers an end that the player made",
+        "dead": "share of the new end's suit that is gone or held",
+        "closed": "chance that nobody can play, by the lead in pips then expected",
+    }
+)
+_COUNTED: Final = 2
 #: A kind's weights, and whether it draws among equally good moves.
 SCRIPTED: Final[MappingProxyType[str, tuple[dict[str, float], bool]]] = MappingProxyType(
     {
         "random": ({}, True),
         "heaviest": ({"pips": 1.0}, False),
         "doubles": ({"double": 100.0, "pips": 1.0}, False),
+        "variety": ({"double": 4.0, "pips": 0.05, "variety": 1.0, "suit": 0.5}, False),
+        "counting": (
+            {
+                "double": 4.0, "pips": 0.1, "variety": 0.7, "suit": 0.8, "stranded": -1.0, "bonus": 1.0,
+                "next_stuck": 3.0, "last_stuck": 1.5, "partner_stuck": -2.5, "partner_end": -1.0, "own_end": -0.3,
+                "dead": 0.0, "closed": 6.0,
+            },
+            False,
+        ),
     }
-)
+)  # fmt: skip
+#: A kind's weights where they differ by game: those of the preset that the rules are nearest to.
+TUNED: Final[MappingProxyType[str, dict[str, dict[str, float]]]] = MappingProxyType(
+    {
+        "counting": {
+            "duplas": {
+                "double": 4.0, "pips": 0.32, "variety": 1.904, "suit": 0.419, "stranded": 3.018, "bonus": 2.491,
+                "next_stuck": 16.678, "last_stuck": 4.905, "partner_stuck": -3.695, "partner_end": -0.767,
+                "own_end": -0.605, "dead": -0.281, "closed": 17.554,
+            },
+            "mano_a_mano": {
+                "double": 4.0, "pips": 0.061, "variety": -0.678, "suit": 0.978, "stranded": 2.124, "bonus": 2.748,
+                "next_stuck": 14.913, "last_stuck": 3.758, "partner_stuck": 0.0, "partner_end": 0.0,
+                "own_end": -0.794, "dead": -0.119, "closed": -7.246,
+            },
+            "blocos": {
+                "double": 4.0, "pips": 0.151, "variety": 0.343, "suit": 0.486, "stranded": 0.023, "bonus": 0.0,
+                "next_stuck": 3.36, "last_stuck": 2.9, "partner_stuck": 0.0, "partner_end": 0.0,
+                "own_end": -0.581, "dead": -0.086, "closed": 4.153,
+            },
+            "puxar": {
+                "double": 4.0, "pips": 0.094, "variety": -0.044, "suit": 0.973, "stranded": -2.172, "bonus": 0.0,
+                "next_stuck": 12.863, "last_stuck": 2.696, "partner_stuck": 0.0, "partner_end": 0.0,
+                "own_end": -1.764, "dead": 0.111, "closed": -0.987,
+            },
+        }
+    }
+)  # fmt: skip
 #: The record that a scripted player is.
-WEIGHTS: Final = np.dtype([("values", np.float64, (len(PREFERENCES),)), ("draws", np.int64)])
+WEIGHTS: Final = np.dtype([("values", np.float64, (len(PREFERENCES),)), ("counts", np.int64), ("draws", np.int64)])
 
+_BATIDA: Final = option("scoring", "batida")
 _ONE = np.uint64(1)
+_ZERO = np.uint64(0)
 _S32 = np.uint64(32)
+#: A lead of so many pips in a blocked round is taken for certain.
+_SURE_LEAD: Final = 12.0
 
 
 @jit
-def score(view: Any, weights: Any, tile: int, end: int) -> Any:
+def possible_tiles(view: Any, rules: Any, seat: int) -> Any:
+    """The tiles that another seat (counted from the observer) may hold, as all can tell."""
+    gone = view["hand"]
+    for other in range(rules["players"]):
+        gone |= view["placed"][other]
+    for number in range(rules["max_pip"] + 1):
+        if view["lacks"][0, seat] >> number & 1:
+            gone |= SUIT[number]
+    return ((_ONE << np.uint64(rules["tiles"])) - _ONE) & ~gone
+
+
+@jit
+def stuck_chance(possible: Any, count: int, fits: Any) -> float:
+    """The chance that `count` tiles drawn from `possible` include none of `fits`."""
+    total, without = popcount(possible), popcount(possible & ~fits)
+    chance = 1.0
+    for i in range(count):
+        if without <= i:
+            return 0.0
+        chance *= (without - i) / (total - i)
+    return chance
+
+
+@jit
+def _counted(view: Any, rules: Any, weights: Any, tile: int, end: int) -> float:
+    """The part of a move's score that is counted from what was played."""
+    values, bit = weights["values"], _ONE << np.uint64(tile)
+    kept = view["hand"] & ~bit
+    high, low = HIGH[tile], LOW[tile]
+    covered = int(view["left"] if end == 0 else view["right"])
+    owner = int(view["left_owner"] if end == 0 else view["right_owner"])
+    if covered == NONE:
+        new, other = high, low
+    else:
+        new, other = high + low - covered, int(view["right"] if end == 0 else view["left"])
+    fits = SUIT[new] | SUIT[other]
+    known = kept | bit
+    for seat in range(rules["players"]):
+        known |= view["placed"][seat]
+    numbers = int(rules["max_pip"]) + 1
+    score = values[3] * popcount(kept & fits)
+    for number in range(numbers):
+        suit = SUIT[number]
+        if kept & suit:
+            score += values[2]
+        if kept >> np.uint64(number * (number + 3) // 2) & _ONE:  # the double
+            score += values[4] * (popcount(suit & known) - 1) / numbers
+    if popcount(kept) == 1 and kept & fits and rules["scoring"] == _BATIDA:
+        last = lowest_bit(kept)
+        if HIGH[last] == LOW[last]:
+            score += values[5] * (rules["points_cruzada"] if new == other else rules["points_carroca"])
+        elif new != other and kept & SUIT[new] & SUIT[other]:
+            score += values[5] * rules["points_la_e_lo"]
+        else:
+            score += values[5] * rules["points_simples"]
+    if owner != NONE:
+        if rules["pairs"] and owner == 2:
+            score += values[9]
+        elif owner == 0:
+            score += values[10]
+    score += values[11] * popcount(SUIT[new] & known) / numbers
+    return score + _chances(view, rules, weights, kept, fits)
+
+
+@jit
+def _chances(view: Any, rules: Any, weights: Any, kept: Any, fits: Any) -> float:
+    """The part of a move's score that the others' possible answers make: `kept` is left, `fits` can be played."""
+    values, players, pairs = weights["values"], int(rules["players"]), rules["pairs"] != 0
+    score, all_stuck = 0.0, 1.0
+    theirs, ours, opponents = 0.0, pips_in(kept) * 1.0, 0
+    for seat in range(1, players):
+        possible = possible_tiles(view, rules, seat)
+        chance = stuck_chance(possible, view["counts"][seat], fits)
+        all_stuck *= chance
+        total = popcount(possible)
+        expected = pips_in(possible) * view["counts"][seat] / total if total else 0.0
+        if pairs and seat == 2:
+            score += values[8] * chance
+            ours += expected
+            continue
+        theirs += expected
+        opponents += 1
+        if seat == 1:
+            score += values[6] * chance
+        if seat == players - 1:
+            score += values[7] * chance
+    if kept & fits == _ZERO and all_stuck > 0.0:
+        lead = theirs - ours if pairs else theirs / opponents - ours
+        score += values[12] * all_stuck * max(-1.0, min(1.0, lead / _SURE_LEAD))
+    return score
+
+
+@jit
+def score(view: Any, rules: Any, weights: Any, tile: int, end: int) -> float:
     """How much speaks for playing `tile` at `end`."""
     double = 1.0 if HIGH[tile] == LOW[tile] else 0.0
-    return weights["values"][0] * PIPS[tile] + weights["values"][1] * double
+    value = weights["values"][0] * PIPS[tile] + weights["values"][1] * double
+    return value + _counted(view, rules, weights, tile, end) if weights["counts"] else value
 
 
 @jit
-def choose(view: Any, weights: Any, bits: Any) -> int:
+def choose(view: Any, rules: Any, weights: Any, bits: Any) -> int:
     """The best legal action; of equals the first, or one drawn with the 32 random `bits`."""
-    best, equals = -np.inf, 0
-    for end in range(2):
-        word = view["legal"][end]
-        while word:
-            value = score(view, weights, lowest_bit(word), end)
-            word &= word - _ONE
-            if value > best:
-                best, equals = value, 1
-            elif value == best:
-                equals += 1
-    left = np.int64(bits * np.uint64(equals) >> _S32) if weights["draws"] else 0
+    best, equals, first = -np.inf, 0, -1
     for end in range(2):
         word = view["legal"][end]
         while word:
             tile = lowest_bit(word)
             word &= word - _ONE
-            if score(view, weights, tile, end) == best:
+            value = score(view, rules, weights, tile, end)
+            if value > best:
+                best, equals, first = value, 1, 2 * tile + end
+            elif value == best:
+                equals += 1
+    if not weights["draws"] or equals == 1:
+        return first
+    left = np.int64(bits * np.uint64(equals) >> _S32)
+    for end in range(2):
+        word = view["legal"][end]
+        while word:
+            tile = lowest_bit(word)
+            word &= word - _ONE
+            if score(view, rules, weights, tile, end) == best:
                 if left == 0:
                     return 2 * tile + end
                 left -= 1
-    return -1
+    return first
 
 
 @jit
-def _choose_many(views: Any, weights: Any, states: Any, rows: Any, out: Any) -> None:
+def _choose_many(views: Any, rules: Any, weights: Any, states: Any, rows: Any, out: Any) -> None:
     for v in range(views.shape[0]):
-        out[v] = choose(views[v], weights[0], next_u32(states[rows[v]]))
+        out[v] = choose(views[v], rules[0], weights[0], next_u32(states[rows[v]]))
+
+
+def preferences_of(kind: str, rules: RuleSet) -> dict[str, float]:
+    """The weights of a kind of scripted player under `rules`, by name."""
+    tuned = TUNED.get(kind, {})
+    return {**SCRIPTED[kind][0], **(tuned.get(preset_of(rules)[0], {}) if tuned else {})}
 
 
 class ScriptedPlayer(Player):
     """A player made of weights.
 
     Args:
-        rules: ignored; scripted players know all games.
+        rules: what it plays.
         kind: one of `SCRIPTED`, whose weights are the start.
         preferences: weights by name that replace the kind's.
     """
@@ -95,15 +259,23 @@ class ScriptedPlayer(Player):
                 )
             if isinstance(weight, bool | str) or not np.isfinite(weight):
                 raise ValueError(f"{name}={weight!r} is not a finite number")
-        values, draws = SCRIPTED[kind]
-        merged = {**values, **preferences}
+        draws = SCRIPTED[kind][1]
+        merged = {**preferences_of(kind, rules), **preferences}
         self.name = kind
         self.weights = np.zeros(1, WEIGHTS)
         self.weights["values"] = [merged.get(name, 0.0) for name in PREFERENCES]
+        self.weights["counts"] = self.weights["values"][0, _COUNTED:].any()
         self.weights["draws"] = draws
 
     def act(self, views: Views, rng: Streams) -> npt.NDArray[np.int64]:
         """The best legal action by the weights for each view, (n,)."""
         out = np.empty(len(views), np.int64)
-        _choose_many(views, self.weights, rng.states, rng.index, out)
+        _choose_many(views, pack(self.rules), self.weights, rng.states, rng.index, out)
         return out
+
+
+def weights_of(player: Player) -> npt.NDArray[np.void] | None:
+    """The weights a player is made of; None for another player, and for one that overrides `act`."""
+    if isinstance(player, ScriptedPlayer) and type(player).act is ScriptedPlayer.act:
+        return player.weights
+    return None

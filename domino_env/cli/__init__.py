@@ -19,6 +19,7 @@ COMMANDS: Final = {
     "deal": "print a deal",
     "show": "print or paint a position",
     "replay": "go through the rounds of a record",
+    "arena": "play players against each other, with verdicts",
     "perft": "count the lines of play from a deal",
     "bench": "measure decisions a second",
 }

@@ -8,6 +8,7 @@ agent may be asked twice running.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
@@ -20,7 +21,7 @@ from pettingzoo.utils import wrappers
 from .._checks import one_of
 from .._jit import jit
 from .._rng import check_seed, seed_streams
-from ..batch import EPISODES, REWARDS, check_actions, illegal_action, settle
+from ..batch import EPISODES, REWARDS, IllegalAction, check_actions, illegal_action, settle
 from ..kernel import is_legal, play, start_match
 from ..observation import VECTOR, encode, encoding_of, expand, expand_mask, look, new_masks, new_views
 from ..rules import RuleSet, pack
@@ -55,17 +56,16 @@ def _step(state: Any, rules: Any, action: int, match: bool, outcome: bool) -> in
 
 
 @jit
-def _observe(
-    state: Any, rules: Any, seat: int, over: bool, views: Any, vectors: Any, observation: Any, mask: Any
-) -> None:
+def _observe(state: Any, rules: Any, seat: int, over: bool, views: Any, vectors: Any, seen: Any, words: int) -> None:
+    """Write to `seen` the observation (so many words of 8 bytes), and the mask after it."""
     row, view = state[0], views[0]
     look(row, rules[0], seat, view)
     encode(view, rules[0], vectors[0])
-    expand(vectors[0], observation)
+    expand(vectors[0], seen[:words])
     if over:
         view["legal"][0] = np.uint64(0)
         view["legal"][1] = np.uint64(0)
-    expand_mask(view["legal"][0], view["legal"][1], mask)
+    expand_mask(view["legal"][0], view["legal"][1], seen[words:])
 
 
 class raw_env(AECEnv[AgentID, Observation, int]):
@@ -103,7 +103,6 @@ class raw_env(AECEnv[AgentID, Observation, int]):
         self._packed = pack(self.rules)
         self._state = new_state(self.rules, 1)
         self._views, self._vectors = new_views(self.rules, 1), np.zeros(1, VECTOR)
-        self._mask_width = new_masks(1, self.rules.num_actions).shape[1]
         seats, size, actions = self.rules.players, self.encoding.size, self.rules.num_actions
         self.possible_agents = [f"player_{seat}" for seat in range(seats)]
         self.agents: list[AgentID] = []
@@ -119,6 +118,9 @@ class raw_env(AECEnv[AgentID, Observation, int]):
         }
         self.action_spaces = {agent: spaces.Discrete(actions) for agent in self.possible_agents}
         self.state_space = spaces.Box(0, 1, (seats * size,), np.int8)
+        # An observation and its mask lie in one piece of memory, each in whole words.
+        self._size, self._stop = size, size + actions
+        self._words = (size + new_masks(1, actions).shape[1]) // 8
         self._seeded = False
         self._skip_agent_selection = None
 
@@ -135,7 +137,7 @@ class raw_env(AECEnv[AgentID, Observation, int]):
         if seed is not None or not self._seeded:
             seed_streams(check_seed(seed), 0, self._state["rng"])
             self._seeded = True
-        seat = _reset(self._state, self._packed)
+        seat = self._deal()
         self.agents = self.possible_agents.copy()
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
@@ -147,6 +149,10 @@ class raw_env(AECEnv[AgentID, Observation, int]):
         self.agent_selection = self.possible_agents[seat]
         if self.render_mode == "human":
             self.render()
+
+    def _deal(self) -> int:
+        """Deal an episode's first round; the seat to act. In its place `testing` deals hands of its own."""
+        return _reset(self._state, self._packed)
 
     def step(self, action: int | None) -> None:
         """Play an action of `agent_selection`; None where it has terminated.
@@ -190,14 +196,13 @@ class raw_env(AECEnv[AgentID, Observation, int]):
         """What an agent sees now, newly allocated."""
         if not self._seeded:
             raise ResetNeeded("nothing to observe: call reset() first")
-        observation = np.empty(self.encoding.size, np.int8)
-        mask = np.empty(self._mask_width, np.int8)
-        over = self._over or self.terminations.get(agent, True)
+        size, over = self._size, self._over or self.terminations.get(agent, True)
+        words = np.empty(self._words, np.uint64)
         _observe(
-            self._state, self._packed, self._seat_of[agent], over, self._views, self._vectors,
-            observation.view(np.uint64), mask.view(np.uint64),
+            self._state, self._packed, self._seat_of[agent], over, self._views, self._vectors, words, size >> 3
         )  # fmt: skip
-        return {"observation": observation, "action_mask": mask[: self.rules.num_actions]}
+        seen = words.view(np.int8)
+        return {"observation": seen[:size], "action_mask": seen[size : self._stop]}
 
     def state(self) -> npt.NDArray[np.int8]:
         """What all seats see together, for critics in training: their observations one after the other."""
@@ -228,6 +233,48 @@ class _TerminateIllegal(wrappers.TerminateIllegalWrapper[AgentID, Observation, i
         super().step(action)
 
 
+class _OrderEnforcing(wrappers.OrderEnforcingWrapper[AgentID, Observation, int]):
+    """PettingZoo's, outermost; but looks at the environment itself instead of through three wrappers.
+
+    What the environment accepts is played at once. All else goes the long way, to the wrapper whose matter it is.
+    """
+
+    agents = property(attrgetter("_inner.agents"))
+    agent_selection = property(attrgetter("_inner.agent_selection"))
+    rewards = property(attrgetter("_inner.rewards"))
+    terminations = property(attrgetter("_inner.terminations"))
+    truncations = property(attrgetter("_inner.truncations"))
+    infos = property(attrgetter("_inner.infos"))
+    _cumulative_rewards = property(attrgetter("_inner._cumulative_rewards"))
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        self._inner = self.env.unwrapped  # not there before, so that `__getattr__` says what is wrong
+        super().reset(seed=seed, options=options)
+
+    def step(self, action: int | None) -> None:
+        if self._has_reset and self._inner.agents:
+            inner = self._inner
+            over = inner.terminations[inner.agent_selection]
+            if action is None if over else type(action) is int or isinstance(action, np.integer):
+                self._has_updated = True
+                try:
+                    inner.step(action)
+                except IllegalAction:
+                    pass
+                else:
+                    return
+        super().step(action)
+
+    def last(self, observe: bool = True) -> tuple[Observation | None, float, bool, bool, dict[str, Any]]:
+        if not self._has_reset:
+            last: Any = super().last(observe)  # raises
+            return last
+        return self._inner.last(observe)
+
+    def __str__(self) -> str:
+        return str(self.env)
+
+
 def env(preset: str | RuleSet = "duplas", **kwargs: Any) -> AECEnv[AgentID, Observation, int]:
     """The environment in PettingZoo's wrappers: an illegal action ends the episode with −1 for its agent.
 
@@ -243,7 +290,7 @@ def env(preset: str | RuleSet = "duplas", **kwargs: Any) -> AECEnv[AgentID, Obse
     wrapped: AECEnv[AgentID, Observation, int] = raw_env(preset, **kwargs)
     wrapped = _TerminateIllegal(wrapped, illegal_reward=-1)
     wrapped = wrappers.AssertOutOfBoundsWrapper(wrapped)
-    return wrappers.OrderEnforcingWrapper(wrapped)
+    return _OrderEnforcing(wrapped)
 
 
 register_aec()

@@ -16,7 +16,12 @@ def register_all() -> None:
     """Register every preset with Gymnasium; doing so again changes nothing."""
     for preset, name in IDS.items():
         if name not in gymnasium.registry:
-            gymnasium.register(name, "domino_env.envs.single:DominoEnv", kwargs={"preset": preset})
+            gymnasium.register(
+                name,
+                "domino_env.envs.single:DominoEnv",
+                vector_entry_point="domino_env.envs.vector:DominoVectorEnv",
+                kwargs={"preset": preset},
+            )
 
 
 def register_aec() -> None:

@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from .._checks import whole
-from .._jit import jit
-from .._rng import check_seed, next_u32
+from .._jit import jit, popcount
+from .._rng import Seeds, check_seed, check_seeds, is_many, next_u32, seed_rows
 from ..batch import Batch, IllegalAction, check_actions, keep_legal, settle
 from ..bots import ScriptedPlayer, make_player
 from ..bots.scripted import choose
 from ..game import check_rules
-from ..kernel import play
+from ..kernel import nth_action, play
 from ..observation import VECTOR, encode, expand, expand_mask, look, new_masks, new_views
 from ..players import Player, PlayerSpec, Streams
 from ..rules import RuleSet, pack
@@ -27,11 +27,12 @@ from ..state import NONE
 
 _NO_ACTIONS = np.zeros(0, np.int64)
 _ALL_ONES = np.uint64(0x0101010101010101)
+_S32 = np.uint64(32)
 
 
 @jit
 def _advance_scripted(  # type: ignore[no-untyped-def]
-    state, rules, legal, chosen, actions, learner, weights, streams, match, outcome, views, rewards, done
+    state, rules, legal, chosen, actions, learner, weights, blind, streams, match, outcome, views, rewards, done
 ):
     """At each chosen table play the learner's action, if it is its turn (and there are `actions`).
 
@@ -46,9 +47,15 @@ def _advance_scripted(  # type: ignore[no-untyped-def]
                 action, moving = actions[t], False
             else:
                 seat = int(row["seat"])
-                look(row, rules[0], seat, view)
                 relative = (seat - learner[t]) % players
-                action = choose(view, weights[relative], next_u32(streams[t]))
+                bits = next_u32(streams[t])
+                if blind[relative]:  # as `choose` would, where all moves are equally good
+                    left, right = row["legal"][0], row["legal"][1]
+                    count = np.uint64(popcount(left) + popcount(right))
+                    action = nth_action(left, right, int(np.int64(bits * count >> _S32)))
+                else:
+                    look(row, rules[0], seat, view)
+                    action = choose(view, rules[0], weights[relative], bits)
             for side in range(sides):
                 row["rewards"][side] = 0.0
             play(row, rules[0], action)
@@ -59,9 +66,11 @@ def _advance_scripted(  # type: ignore[no-untyped-def]
 
 @jit
 def _observe_learners(
-    state: Any, rules: Any, learner: Any, views: Any, vectors: Any, observation: Any, mask: Any
+    state: Any, rules: Any, chosen: Any, learner: Any, views: Any, vectors: Any, observation: Any, mask: Any
 ) -> None:
     for t in range(state.shape[0]):
+        if not chosen[t]:
+            continue
         row = state[t]
         look(row, rules[0], learner[t], views[0])
         encode(views[0], rules[0], vectors[0])
@@ -131,27 +140,40 @@ class LearnerTables:
             if len(scripted) == rules.players - 1
             else None
         )
+        self._blind = np.zeros(rules.players, np.bool_)  # seats, from the learner's, that draw among all moves
+        if self._weights is not None:
+            self._blind[:] = (self._weights["draws"] != 0) & ~self._weights["values"].any(axis=1)
         self._views, self._vectors = new_views(rules, 1), np.zeros(1, VECTOR)
-        self.reset(seed)
-
-    def _seed_players(self, seed: int) -> None:
-        n = len(self.done)
         self._player_streams = Streams.from_seed(seed, n, purpose=2)
         self._seat_streams = Streams.from_seed(seed, n, purpose=3)
+        self.reset(seed)
 
-    def reset(self, seed: int | None = None, *, tables: npt.NDArray[np.bool_] | None = None) -> None:
+    def _reseed(self, seed: Seeds, tables: npt.NDArray[np.bool_] | None, chosen: npt.NDArray[np.bool_]) -> None:
+        """Start streams again, and new episodes at the chosen tables."""
+        if is_many(seed):
+            rows, seeds = check_seeds(seed, chosen)
+            for purpose, streams in ((2, self._player_streams), (3, self._seat_streams)):
+                seed_rows(seeds, rows, streams.states, purpose=purpose)
+            self.batch.reset(seed, tables=chosen)
+            return
+        if tables is not None:
+            raise ValueError("give either a seed, which starts every table's stream again, or tables")
+        one, n = check_seed(seed), len(self.done)  # type: ignore[arg-type]
+        self._player_streams = Streams.from_seed(one, n, purpose=2)
+        self._seat_streams = Streams.from_seed(one, n, purpose=3)
+        self.batch.reset(one)
+
+    def reset(self, seed: Seeds | None = None, *, tables: npt.NDArray[np.bool_] | None = None) -> None:
         """Start new episodes, at all tables or where `tables` is True, up to the learner's first decision.
 
         Episodes that end before the learner has any are passed over. Without `seed` the deals go on
-        where they were.
+        where they were. With a sequence of seeds, each table is what one table alone would be with
+        its seed (and where there is None, goes on).
         """
-        fresh = self._chosen(tables).copy()
+        chosen = self._chosen(tables)
         if seed is not None:
-            if tables is not None:
-                raise ValueError("give either a seed, which starts every table's stream again, or tables")
-            seed = check_seed(seed)
-            self._seed_players(seed)
-            self.batch.reset(seed)
+            self._reseed(seed, tables, chosen)
+        fresh = chosen.copy()
         self.rewards[fresh] = 0.0
         restart = seed is None
         while fresh.any():
@@ -167,7 +189,7 @@ class LearnerTables:
             self._advance(fresh, self._unseen)
             fresh &= self.done
             restart = True
-        self._observe()
+        self._observe(chosen)
 
     def step(self, actions: Any, *, tables: npt.NDArray[np.bool_] | None = None) -> None:
         """Play one action at each table whose episode is not over, or at those where `tables` is True.
@@ -182,12 +204,12 @@ class LearnerTables:
             self.batch.step(actions, tables=active)
             self._collect(active, self.rewards)
         self._advance(active, self.rewards, actions)
-        self._observe()
+        self._observe(active)
 
     def _chosen(self, tables: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
         if tables is None:
             return np.ones(len(self.done), np.bool_)
-        chosen = np.asarray(tables)
+        chosen = np.array(tables, order="C")  # a copy: to compiled code a read-only array is another type
         if chosen.shape != self.done.shape or chosen.dtype != np.bool_:
             raise ValueError(f"tables: give a bool array of shape {self.done.shape}, not {chosen.dtype} {chosen.shape}")
         return chosen
@@ -210,9 +232,8 @@ class LearnerTables:
         batch = self.batch
         if self._weights is not None:
             _advance_scripted(
-                batch.state, self._packed, batch.legal, chosen, actions, self.learner, self._weights,
-                self._player_streams.states,
-                batch.match, batch.outcome, self._views, rewards, self.done,
+                batch.state, self._packed, batch.legal, chosen, actions, self.learner, self._weights, self._blind,
+                self._player_streams.states, batch.match, batch.outcome, self._views, rewards, self.done,
             )  # fmt: skip
             return
         while True:
@@ -245,9 +266,9 @@ class LearnerTables:
         self.action_mask = self._mask[:, : self.rules.num_actions]
         self._packed = pack(self.rules)  # a copy is writable: to compiled code another type
 
-    def _observe(self) -> None:
+    def _observe(self, chosen: npt.NDArray[np.bool_]) -> None:
         _observe_learners(
-            self.batch.state, self._packed, self.learner, self._views, self._vectors,
+            self.batch.state, self._packed, chosen, self.learner, self._views, self._vectors,
             self.observation.view(np.uint64), self._mask.view(np.uint64),
         )  # fmt: skip
 
