@@ -50,16 +50,9 @@ SCRIPTED: Final[MappingProxyType[str, tuple[dict[str, float], bool]]] = MappingP
         "heaviest": ({"pips": 1.0}, False),
         "doubles": ({"double": 100.0, "pips": 1.0}, False),
         "variety": ({"double": 4.0, "pips": 0.05, "variety": 1.0, "suit": 0.5}, False),
-        "counting": (
-            {
-                "double": 4.0, "pips": 0.1, "variety": 0.7, "suit": 0.8, "stranded": -1.0, "bonus": 1.0,
-                "next_stuck": 3.0, "last_stuck": 1.5, "partner_stuck": -2.5, "partner_end": -1.0, "own_end": -0.3,
-                "dead": 0.0, "closed": 6.0,
-            },
-            False,
-        ),
+        "counting": ({}, False),  # its weights are in TUNED
     }
-)  # fmt: skip
+)
 #: A kind's weights where they differ by game: those of the preset that the rules are nearest to.
 TUNED: Final[MappingProxyType[str, dict[str, dict[str, float]]]] = MappingProxyType(
     {

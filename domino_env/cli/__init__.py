@@ -6,12 +6,13 @@ Each command is a module here, imported when it is asked for.
 from __future__ import annotations
 
 import argparse
-import difflib
 import importlib
 import os
 import sys
 from collections.abc import Sequence
 from typing import Final, NoReturn
+
+from .._checks import near
 
 #: The commands and what they do.
 COMMANDS: Final = {
@@ -61,10 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"domino-env {__version__}")
         return 0
     if command not in COMMANDS:
-        near = difflib.get_close_matches(command, COMMANDS, n=1)
-        hint = f" (did you mean {near[0]!r}?)" if near else ""
         print(
-            f"domino-env: error: unknown command {command!r}{hint}; commands: {', '.join(COMMANDS)}",
+            f"domino-env: error: unknown command {command!r}{near(command, COMMANDS)}; commands: {', '.join(COMMANDS)}",
             file=sys.stderr,
         )
         return 2

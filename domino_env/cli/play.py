@@ -15,7 +15,7 @@ from .common import output_options, rules_from, rules_options, seat_option, seed
 if TYPE_CHECKING:
     from ..events import View
     from ..match import Match
-    from ..players import Player, Streams
+    from ..players import Streams
     from ..rules import RuleSet
 
 _HELP: Final = """\
@@ -81,26 +81,18 @@ def _opponents(text: str, players: int) -> list[str]:
     return names
 
 
-def _player(name: str, rules: RuleSet) -> Player:
-    from ..bots import PLAYERS, make_player
-
-    near = difflib.get_close_matches(name, PLAYERS.names, n=1)
-    if name.partition("?")[0] not in PLAYERS.names and ":" not in name and near:
-        raise ValueError(f"unknown player {name!r} (did you mean {near[0]!r}?); players: {', '.join(PLAYERS.names)}")
-    return make_player(name, rules)
-
-
 class Session:
     """A person and computer players at one table."""
 
     def __init__(self, rules: RuleSet, seed: int, seat: int, names: Sequence[str], style: dict[str, Any]) -> None:
+        from ..bots import make_player
         from ..match import Match
         from ..players import Streams
 
         self.rules, self.seat, self.style = rules, seat, style
         others = [(seat + step) % rules.players for step in range(1, rules.players)]
-        self.players = {other: _player(name, rules) for other, name in zip(others, names, strict=True)}
-        self.adviser = _player(_HINT_PLAYER, rules)
+        self.players = {other: make_player(name, rules) for other, name in zip(others, names, strict=True)}
+        self.adviser = make_player(_HINT_PLAYER, rules)
         self.streams: Streams = Streams.from_seed(seed, 1)
         self.advice: Streams = Streams.from_seed(seed, 1, purpose=3)
         self.called = ["you" if s == seat else f"{self.players[s].name} {s}" for s in range(rules.players)]
