@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from domino_env import PRESETS, Encoding, make_rules
-from domino_env.rules import RuleSet
+from domino_env import PRESETS, Encoding, History, make_rules
+from domino_env.rules import RuleSet, preset_of
 
 PAGE = Path(__file__).with_name("observation.md")
 
@@ -43,7 +43,38 @@ What passes and draws show (`holds_none`, `holds_at_most_one`):
   is played at once; until then it is the one tile that may carry any number.
 - Where one tile is drawn, a seat may afterwards hold what it lacked before: at most one tile of it.
 - A seat that holds at most one tile of a number, and plays one of it, holds none.
+
+## History: the round's events as tokens
+
+The vector forgets the order of plays. With `history=True` every environment observes it as well, for recurrent and
+attention models: an observation of `DominoEnv`, `DominoVectorEnv` and `DominoVecEnv` is then
+`{"observation": the vector, "history": tokens}`, and that of the AEC environment has the key `"history"` beside its
+two. Tokens are int16, shape `(length,)`, oldest first, 0 after the last: plays by seat and action, draws by seat and
+tile (one number for all tiles that another seat drew), passes by seat; seats count from the observer. With the vector
+they give perfect recall of the round: two histories that differ for a seat never give it the same observation. A
+round of a match begins with no tokens; what stands from the rounds before is in the scores.
+
+```python
+from domino_env import History
+from domino_env.envs.single import DominoEnv
+
+env = DominoEnv("puxar", history=True)
+seen, info = env.reset(seed=7)
+history = History(env.rules)
+assert seen["history"].shape == (history.length,) and seen["history"].max() < history.num_tokens
+print([history.event(token) for token in seen["history"].tolist() if token])
+```
+
+| preset | players | `length` | `num_tokens` |
+| --- | --- | --- | --- |
 """
+
+
+def histories() -> str:
+    """The rows of the table of tokens."""
+    tables = [make_rules(name) for name in PRESETS] + [make_rules("puxar", players=n) for n in (3, 4)]
+    rows = [(preset_of(rules)[0], rules.players, History(rules)) for rules in tables]
+    return "".join(f"| `{name}` | {players} | {h.length} | {h.num_tokens} |\n" for name, players, h in rows)
 
 
 def table(rules: RuleSet) -> str:
@@ -57,7 +88,7 @@ def table(rules: RuleSet) -> str:
 
 def page() -> str:
     """The whole page."""
-    parts = [_INTRODUCTION]
+    parts = [_INTRODUCTION + histories()]
     for name, rules in PRESETS.items():
         encoding = Encoding(rules)
         heading = f"## `{name}`, {rules.players} players: {encoding.size} entries"

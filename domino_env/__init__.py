@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .batch import Batch, IllegalAction
     from .events import Deal, Event, Move, RoundResult, View
     from .game import Game
+    from .history import History
     from .match import Match
     from .observation import Encoding
 
@@ -24,6 +25,7 @@ _LAZY = {
     "Encoding": "observation",
     "Event": "events",
     "Game": "game",
+    "History": "history",
     "IllegalAction": "batch",
     "Match": "match",
     "Move": "events",
@@ -38,6 +40,7 @@ __all__ = [
     "Encoding",
     "Event",
     "Game",
+    "History",
     "IllegalAction",
     "Match",
     "Move",

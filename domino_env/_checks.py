@@ -8,14 +8,23 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 
+def integer(value: Any) -> int | None:
+    """`value` as an int; None where it is no whole number.
+
+    True is one to Python, and an array of one number has an index as well: neither is meant.
+    """
+    if type(value).__name__ in ("bool", "bool_", "ndarray"):
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
+
+
 def whole(name: str, value: Any, low: int, high: int | None = None, *, also: str = "") -> int:
     """`value` as an int from `low` to `high`; ValueError naming it where it is not a whole number there."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = low - 1
-    # An array of one number has an index too, and True is a number to Python: neither is meant.
-    if type(value).__name__ in ("bool", "bool_", "ndarray") or number < low or (high is not None and number > high):
+    number = integer(value)
+    if number is None or number < low or (high is not None and number > high):
         bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
         raise ValueError(f"{name}={value!r} is not a whole number {bounds}{also}")
     return number

@@ -8,13 +8,13 @@ number) alone, word by word: table 5 of a batch of ten is dealt what table 5 of 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from ._checks import integer
 from ._jit import jit
 
 _U64 = np.uint64
@@ -85,11 +85,8 @@ def check_seed(seed: int | None) -> int:
     """A non-negative Python integer from `seed`; from the operating system's entropy where it is None."""
     if seed is None:
         return int(np.random.SeedSequence().entropy)  # type: ignore[arg-type]
-    try:
-        value = operator.index(seed)
-    except TypeError:
-        raise ValueError(f"seed={seed!r} is not an integer (or None)") from None
-    if value < 0 or isinstance(seed, bool | np.bool_):
+    value = integer(seed)
+    if value is None or value < 0:
         raise ValueError(f"seed={seed!r}: a seed is an integer of at least 0 (or None)")
     return value
 

@@ -6,13 +6,12 @@ names (``"6-4"`` and ``"4-6"`` are the same tile), moves as names, `Move` object
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from ._checks import whole
+from ._checks import integer, whole
 from ._jit import jit
 from ._rng import below, check_seed, seed_streams
 from .batch import illegal_action
@@ -317,13 +316,8 @@ class Game:
 
     def _action_of(self, move: Any) -> int:
         if not isinstance(move, str):
-            try:
-                action = operator.index(move)
-            except TypeError:
-                raise ValueError(
-                    f"{move!r} is not a move: give a name such as '6-4L', a Move or an action id"
-                ) from None
-            if isinstance(move, bool) or abs(action) >= 2**63:
+            action = integer(move)
+            if action is None or abs(action) >= 2**63:
                 raise ValueError(f"{move!r} is not a move: give a name such as '6-4L', a Move or an action id")
             return action
         tile, end = parse_move(move, self.rules.max_pip)

@@ -33,7 +33,6 @@ from domino_env.envs.redeal import Redeals
 from domino_env.envs.single import DominoEnv
 from domino_env.envs.tables import LearnerTables
 from domino_env.envs.vector import DominoVectorEnv
-from domino_env.history import History
 from domino_env.observation import look_many, new_views
 from domino_env.rules import pack
 from domino_env.state import copy_state
@@ -297,9 +296,9 @@ class Eyes:
 
     def __init__(self, rules: RuleSet) -> None:
         self.rules, self.packed = rules, pack(rules)
-        self.aec, self.tables = raw_env(rules), LearnerTables(rules, 1, seat=0, seed=0)
+        self.aec = raw_env(rules, history=True)
+        self.tables = LearnerTables(rules, 1, seat=0, seed=0, history=True)
         self.aec.reset(seed=0)
-        self.history = History(rules)
 
     def put(self, state: Any, mover: int) -> None:
         """Put a record into the environments."""
@@ -312,13 +311,14 @@ class Eyes:
         agent = self.aec.possible_agents[seat]
         seen, views = self.aec.observe(agent), new_views(self.rules, 1)
         look_many(state, self.packed, np.zeros(1, np.int64), np.array([seat]), views)
-        parts = [seen["observation"].tobytes(), seen["action_mask"].tobytes(), views.tobytes()]
-        parts += [self.history.tokens(views).tobytes(), self.aec.infos[agent], self.aec.rewards[agent]]
+        parts = [*(seen[name].tobytes() for name in sorted(seen)), views.tobytes()]
+        parts += [self.aec.infos[agent], self.aec.rewards[agent]]
         if state["seat"][0] == seat:
             parts.append(frozen(self.aec.last()))
-            self.tables.learner[0] = seat
-            self.tables._observe(np.ones(1, np.bool_))
-            parts += [self.tables.observation.tobytes(), self.tables.action_mask.tobytes()]
+            tables = self.tables
+            tables.learner[0] = seat
+            tables._observe(np.ones(1, np.bool_))
+            parts += [array.tobytes() for array in (tables.observation, tables.tokens, tables.action_mask)]
         return parts
 
     def shown(self, state: Any, seat: int, mode: str) -> Any:

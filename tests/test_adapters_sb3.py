@@ -21,7 +21,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv, VecMonitor
 
-from domino_env import PRESETS, IllegalAction, make_rules
+from domino_env import PRESETS, History, IllegalAction, make_rules
 from domino_env.adapters.sb3 import DominoVecEnv
 from domino_env.envs.single import DominoEnv
 from domino_env.envs.tables import LearnerTables
@@ -287,3 +287,23 @@ def test_processes_started_afresh_give_masks_and_train() -> None:
         assert model.num_timesteps >= 2_000
     finally:
         env.close()
+
+
+def test_observations_with_history() -> None:
+    check_env(DominoEnv("duplas", history=True), skip_render_check=True)
+    env = DominoVecEnv("duplas", num_envs=8, history=True, seed=1)
+    model = MaskablePPO("MultiInputPolicy", env, n_steps=8, batch_size=32, n_epochs=1, device="cpu")
+    model.learn(128)
+    seen: Any = env.reset()
+    assert {name: (part.dtype, part.shape) for name, part in seen.items()} == {
+        "observation": (np.int8, (8, env.tables.encoding.size)),
+        "history": (np.int16, (8, History(env.rules).length)),
+    }
+    first = {name: part.copy() for name, part in seen.items()}
+    _, _, done, infos = env.step(env.action_masks().argmax(axis=1))
+    assert all((seen[name] == part).all() for name, part in first.items())
+    while not done.any():
+        _, _, done, infos = env.step(env.action_masks().argmax(axis=1))
+    last = infos[int(done.argmax())]["terminal_observation"]
+    assert last in env.observation_space
+    assert last["history"].any()

@@ -544,7 +544,7 @@ def test_takes_all_that_the_single_environment_takes() -> None:
     single, vector = (inspect.signature(kind).parameters for kind in (DominoEnv, DominoVectorEnv))
     for name, parameter in single.items():
         assert vector[name] == parameter
-    assert vector.keys() - single.keys() == {"num_envs", "autoreset_mode", "copy"}
+    assert vector.keys() - single.keys() == {"num_envs", "autoreset_mode", "copy", "threads"}
 
 
 @every_mode

@@ -32,14 +32,21 @@ from ..observation import Views, encoding_of, masks
 from ..players import Player, Streams
 from ..rules import RuleSet
 
-Observation = dict[str, npt.NDArray[np.int8]]
+Observation = dict[str, npt.NDArray[Any]]
 
 OBSERVATIONS: Final = "observations"
 ACTION_MASK: Final = "action_mask"
+HISTORY: Final = "history"
 _HIDDEN: Final = (128, 128)
 # RLlib gives neighbouring workers neighbouring seeds, and their tables neighbouring ones again; a step beyond
 # 32 bits keeps the tables of one worker from being dealt what those of the next are.
 _SEEDS_A_WORKER: Final = 1 << 32
+
+
+def _renamed(parts: Any) -> dict[str, Any]:
+    """An observation, or its space, with the keys that RLlib's examples use."""
+    found = {OBSERVATIONS: parts["observation"], ACTION_MASK: parts["action_mask"]}
+    return {**found, HISTORY: parts["history"]} if "history" in parts.keys() else found  # noqa: SIM118 - a Dict space
 
 
 class DominoMultiAgentEnv(MultiAgentEnv):
@@ -48,14 +55,15 @@ class DominoMultiAgentEnv(MultiAgentEnv):
     `reset` and `step` return one observation, that of the agent to act; the last step returns one for every agent,
     with nothing legal. Without those RLlib loses the last action, and its reward, of an agent that was waiting when
     its episode was cut at the end of a rollout. ``observations`` are int8 (size,), zeros and ones, laid out as
-    `domino_env.Encoding` says; ``action_mask``, int8 (actions,), marks the legal actions.
+    `domino_env.Encoding` says; ``action_mask``, int8 (actions,), marks the legal actions. With ``history`` in the
+    config, ``history``, int16 (length,), holds the round's events as `domino_env.History` says.
 
     What an agent gained comes with its next observation, and at the end, when all agents terminate, all get what is
     left. What it gained in rounds of a match before its first decision comes with its first step, since before that
     RLlib has nothing to add it to.
 
     Args:
-        config: ``preset``, ``rules``, ``episode``, ``reward`` and ``render_mode`` as for
+        config: ``preset``, ``rules``, ``episode``, ``reward``, ``history`` and ``render_mode`` as for
             `domino_env.envs.aec.env`; ``strict``: raise `IllegalAction` for an illegal action, instead of ending
             the episode with ``illegal_reward`` (−1) for its agent and nothing more for the others.
 
@@ -81,10 +89,7 @@ class DominoMultiAgentEnv(MultiAgentEnv):
         self.agents: list[AgentID] = self.possible_agents.copy()
         self.observation_spaces: dict[AgentID, spaces.Dict] = {}
         for agent in self.possible_agents:
-            one: Any = self._env.observation_space(agent)
-            self.observation_spaces[agent] = spaces.Dict(
-                {OBSERVATIONS: one["observation"], ACTION_MASK: one["action_mask"]}
-            )
+            self.observation_spaces[agent] = spaces.Dict(_renamed(self._env.observation_space(agent)))
         self.action_spaces = {agent: self._env.action_space(agent) for agent in self.possible_agents}
         self._over = True
         self._owed = dict.fromkeys(self.possible_agents, 0.0)
@@ -152,7 +157,7 @@ class DominoMultiAgentEnv(MultiAgentEnv):
             seen = self._env.observe(agent)
             if self._over:  # after an illegal action the table itself is not
                 seen["action_mask"][:] = 0
-            found[agent] = {OBSERVATIONS: seen["observation"], ACTION_MASK: seen["action_mask"]}
+            found[agent] = _renamed(seen)
         return found
 
     def render(self) -> Any:

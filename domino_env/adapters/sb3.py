@@ -18,7 +18,7 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
-from ..envs.single import rules_from
+from ..envs.single import copied, rules_from
 from ..envs.tables import LearnerTables
 from ..players import PlayerSpec
 from ..rules import RuleSet
@@ -28,9 +28,10 @@ class DominoVecEnv(VecEnv):
     """`num_envs` tables as one SB3 vector environment.
 
     Args:
-        preset, rules, opponents, partner, seat, episode, reward: as for `DominoEnv`.
+        preset, rules, opponents, partner, seat, episode, reward, history: as for `DominoEnv`.
         num_envs: how many tables.
         seed: table i's deals follow from (seed, i).
+        threads: None uses all cores where there are many tables; results do not depend on it.
     """
 
     def __init__(
@@ -44,7 +45,9 @@ class DominoVecEnv(VecEnv):
         seat: int | None = None,
         episode: str = "round",
         reward: str = "points",
+        history: bool = False,
         seed: int | None = None,
+        threads: int | None = None,
     ) -> None:
         self.rules = rules_from(preset, rules)
         self.tables = LearnerTables(
@@ -55,7 +58,9 @@ class DominoVecEnv(VecEnv):
             seat=seat,
             episode=episode,
             reward=reward,
+            history=history,
             seed=seed,
+            threads=threads,
         )
         self._steps = np.zeros(num_envs, np.int64)
         self._returns = np.zeros(num_envs, np.float64)
@@ -64,12 +69,12 @@ class DominoVecEnv(VecEnv):
         self.render_mode = None
         super().__init__(
             num_envs,
-            spaces.Box(0, 1, (self.tables.encoding.size,), np.int8),
+            self.tables.observation_space,
             spaces.Discrete(self.rules.num_actions),
         )
         self._seeds[0] = seed  # so that the first reset() starts the first episodes again, and skips none
 
-    def reset(self) -> npt.NDArray[np.int8]:
+    def reset(self) -> Any:
         """Start new episodes at all tables: the first time with the seed given, later where `seed()` gave one."""
         self.tables.reset(self._seeds[0])
         self._reset_seeds()
@@ -77,7 +82,7 @@ class DominoVecEnv(VecEnv):
         self._steps[:] = 0
         self._returns[:] = 0.0
         self.reset_infos = [{} for _ in range(self.num_envs)]
-        return self.tables.observation.copy()
+        return copied(self.tables.observations())
 
     def step_async(self, actions: npt.NDArray[Any]) -> None:
         """Take the learners' actions, (num_envs,); `step_wait` plays them."""
@@ -96,14 +101,14 @@ class DominoVecEnv(VecEnv):
             elapsed = round(time.perf_counter() - self._started, 6)
             for i in ended.tolist():
                 infos[i] = {
-                    "terminal_observation": tables.observation[i].copy(),
+                    "terminal_observation": copied(tables.observations(i)),
                     "TimeLimit.truncated": False,
                     "episode": {"r": float(self._returns[i]), "l": int(self._steps[i]), "t": elapsed},
                 }
             self._steps[ended] = 0
             self._returns[ended] = 0.0
             tables.reset(tables=done)
-        return tables.observation.copy(), rewards, done, infos
+        return copied(tables.observations()), rewards, done, infos
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """The legal actions of every table, bool (num_envs, actions)."""

@@ -22,8 +22,19 @@ from .._checks import one_of
 from .._jit import jit
 from .._rng import check_seed, seed_streams
 from ..batch import EPISODES, REWARDS, IllegalAction, check_actions, illegal_action, settle
+from ..history import History, write_tokens
 from ..kernel import is_legal, play, start_match
-from ..observation import VECTOR, encode, encoding_of, expand, expand_mask, look, new_masks, new_views
+from ..observation import (
+    VECTOR,
+    encode,
+    encoding_of,
+    expand,
+    expand_mask,
+    look,
+    look_events,
+    new_masks,
+    new_views,
+)
 from ..rules import RuleSet, pack
 from ..state import NONE, new_state
 from .picture import RENDER_MODES, seen_by, show
@@ -31,7 +42,7 @@ from .registration import register_aec
 from .single import rules_from
 
 AgentID: TypeAlias = str
-Observation: TypeAlias = dict[str, npt.NDArray[np.int8]]
+Observation: TypeAlias = dict[str, npt.NDArray[Any]]
 _ILLEGAL: Final = -2
 
 
@@ -68,12 +79,20 @@ def _observe(state: Any, rules: Any, seat: int, over: bool, views: Any, vectors:
     expand_mask(view["legal"][0], view["legal"][1], seen[words:])
 
 
+@jit
+def _tell(state: Any, rules: Any, seat: int, views: Any, tokens: Any) -> None:
+    """Write to `tokens` the round's events, after `_observe`."""
+    look_events(state[0], rules[0], seat, views[0])
+    write_tokens(views[0], rules[0], tokens)
+
+
 class raw_env(AECEnv[AgentID, Observation, int]):
     """The environment without wrappers; see `env` for the arguments.
 
     Observations: ``{"observation": int8 (size,), "action_mask": int8 (actions,)}``, laid out as
     `domino_env.Encoding` says. The mask is all zeros for every agent but the one to act (another's
-    would show its hand), and for all when the episode is over.
+    would show its hand), and for all when the episode is over. With `history` also ``"history"``,
+    int16 (length,): the round's events as tokens, as `domino_env.History` says.
 
     Rewards are given, for all agents, in the step that ends a round; all agents terminate together.
     """
@@ -89,6 +108,7 @@ class raw_env(AECEnv[AgentID, Observation, int]):
         rules: Mapping[str, Any] | None = None,
         episode: Literal["round", "match"] = "round",
         reward: Literal["points", "outcome"] = "points",
+        history: bool = False,
         render_mode: str | None = None,
     ) -> None:
         super().__init__()
@@ -98,6 +118,7 @@ class raw_env(AECEnv[AgentID, Observation, int]):
         one_of("reward", reward, REWARDS)
         self.rules = rules_from(preset, rules)
         self.encoding = encoding_of(self.rules)
+        self.history = History(self.rules) if history else None
         self.render_mode = render_mode
         self._match, self._outcome = episode == "match", reward == "outcome"
         self._packed = pack(self.rules)
@@ -107,15 +128,7 @@ class raw_env(AECEnv[AgentID, Observation, int]):
         self.possible_agents = [f"player_{seat}" for seat in range(seats)]
         self.agents: list[AgentID] = []
         self._seat_of = {agent: seat for seat, agent in enumerate(self.possible_agents)}
-        self.observation_spaces = {
-            agent: spaces.Dict(
-                {
-                    "observation": spaces.Box(0, 1, (size,), np.int8),
-                    "action_mask": spaces.Box(0, 1, (actions,), np.int8),
-                }
-            )
-            for agent in self.possible_agents
-        }
+        self.observation_spaces = {agent: self._new_space() for agent in self.possible_agents}
         self.action_spaces = {agent: spaces.Discrete(actions) for agent in self.possible_agents}
         self.state_space = spaces.Box(0, 1, (seats * size,), np.int8)
         # An observation and its mask lie in one piece of memory, each in whole words.
@@ -123,6 +136,15 @@ class raw_env(AECEnv[AgentID, Observation, int]):
         self._words = (size + new_masks(1, actions).shape[1]) // 8
         self._seeded = False
         self._skip_agent_selection = None
+
+    def _new_space(self) -> spaces.Space[Any]:
+        parts: dict[str, spaces.Space[Any]] = {
+            "observation": spaces.Box(0, 1, (self.encoding.size,), np.int8),
+            "action_mask": spaces.Box(0, 1, (self.rules.num_actions,), np.int8),
+        }
+        if self.history:
+            parts["history"] = spaces.Box(0, self.history.num_tokens - 1, (self.history.length,), np.int16)
+        return spaces.Dict(parts)
 
     def observation_space(self, agent: AgentID) -> spaces.Space[Any]:
         """The space of an agent's observations, the same object at every call."""
@@ -202,7 +224,11 @@ class raw_env(AECEnv[AgentID, Observation, int]):
             self._state, self._packed, self._seat_of[agent], over, self._views, self._vectors, words, size >> 3
         )  # fmt: skip
         seen = words.view(np.int8)
-        return {"observation": seen[:size], "action_mask": seen[size : self._stop]}
+        found: Observation = {"observation": seen[:size], "action_mask": seen[size : self._stop]}
+        if self.history:
+            found["history"] = np.empty(self.history.length, np.int16)
+            _tell(self._state, self._packed, self._seat_of[agent], self._views, found["history"])
+        return found
 
     def state(self) -> npt.NDArray[np.int8]:
         """What all seats see together, for critics in training: their observations one after the other."""
@@ -260,7 +286,9 @@ class _OrderEnforcing(wrappers.OrderEnforcingWrapper[AgentID, Observation, int])
                 try:
                     inner.step(action)
                 except IllegalAction:
-                    pass
+                    # Some releases of Gymnasium cannot compare a number as large as this.
+                    if action is not None and abs(action) >= 2**63:
+                        raise
                 else:
                     return
         super().step(action)
@@ -285,6 +313,7 @@ def env(preset: str | RuleSet = "duplas", **kwargs: Any) -> AECEnv[AgentID, Obse
         rules: changed fields, such as ``{"target": 10}``.
         episode: ``"round"`` (each episode a first round) or ``"match"``.
         reward: ``"points"`` of each round, or ``"outcome"``: +1 and −1 at the episode's end.
+        history: observe the round's events too, under the key ``"history"``.
         render_mode: None, ``"ansi"``, ``"rgb_array"`` or ``"human"`` (printed text).
     """
     wrapped: AECEnv[AgentID, Observation, int] = raw_env(preset, **kwargs)

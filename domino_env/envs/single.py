@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
+from .._checks import integer
 from .._rng import check_seed
 from ..batch import illegal_action
 from ..players import PlayerSpec
@@ -18,7 +18,8 @@ from ..rules import RuleSet, make_rules
 from .picture import RENDER_MODES, seen_by, show
 from .tables import LearnerTables
 
-Observation: TypeAlias = npt.NDArray[np.int8]
+#: int8 (size,), or with `history` {"observation": that, "history": int16 (length,)}.
+Observation: TypeAlias = Any
 
 
 def rules_from(preset: str | RuleSet, changes: Mapping[str, Any] | None) -> RuleSet:
@@ -28,6 +29,13 @@ def rules_from(preset: str | RuleSet, changes: Mapping[str, Any] | None) -> Rule
             raise ValueError(f"rules={dict(changes)!r}: changed fields go with a preset's name, not with a RuleSet")
         return preset
     return make_rules(preset, **(changes or {}))
+
+
+def copied(observation: Observation) -> Observation:
+    """Newly allocated arrays of the same content."""
+    if isinstance(observation, dict):
+        return {name: part.copy() for name, part in observation.items()}
+    return observation.copy()
 
 
 class DominoEnv(gymnasium.Env[Observation, np.int64]):
@@ -52,6 +60,8 @@ class DominoEnv(gymnasium.Env[Observation, np.int64]):
         reward: ``"points"`` of each round, or ``"outcome"``: +1 and −1 at the episode's end.
         strict: raise `IllegalAction` for an illegal action, instead of ending the episode as
             terminated with the reward `illegal_reward`.
+        history: observe the round's events too: ``{"observation": the above, "history": int16 (length,)}``, tokens
+            as `domino_env.History` says.
         render_mode: None, ``"ansi"``, ``"rgb_array"`` or ``"human"`` (printed text). Shows the learner's view.
     """
 
@@ -69,6 +79,7 @@ class DominoEnv(gymnasium.Env[Observation, np.int64]):
         reward: Literal["points", "outcome"] = "points",
         strict: bool = False,
         illegal_reward: float = -1.0,
+        history: bool = False,
         render_mode: str | None = None,
     ) -> None:
         if render_mode is not None and render_mode not in RENDER_MODES:
@@ -78,10 +89,11 @@ class DominoEnv(gymnasium.Env[Observation, np.int64]):
         self.illegal_reward = float(illegal_reward)
         self.render_mode = render_mode
         self._tables = LearnerTables(
-            self.rules, 1, opponents=opponents, partner=partner, seat=seat, episode=episode, reward=reward
-        )
+            self.rules, 1, opponents=opponents, partner=partner, seat=seat, episode=episode, reward=reward,
+            history=history,
+        )  # fmt: skip
         self.encoding = self._tables.encoding
-        self.observation_space = spaces.Box(0, 1, (self.encoding.size,), np.int8)
+        self.observation_space = self._tables.observation_space
         self.action_space = spaces.Discrete(self.rules.num_actions)
         self._started = False
         self._over = True
@@ -125,11 +137,8 @@ class DominoEnv(gymnasium.Env[Observation, np.int64]):
 
     def _checked(self, action: Any) -> int:
         value = action.item() if isinstance(action, np.ndarray) and action.size == 1 else action
-        try:
-            number = -1 if isinstance(value, bool) else operator.index(value)
-        except TypeError:
-            number = -1
-        if not 0 <= number < self.rules.num_actions:
+        number = integer(value)
+        if number is None or not 0 <= number < self.rules.num_actions:
             raise ValueError(f"action {action!r} is not a whole number from 0 to {self.rules.num_actions - 1}")
         return number
 
@@ -141,7 +150,7 @@ class DominoEnv(gymnasium.Env[Observation, np.int64]):
         return mask
 
     def _observation(self) -> Observation:
-        return self._tables.observation[0].copy()
+        return copied(self._tables.observations(0))
 
     def _info(self) -> dict[str, Any]:
         return {"action_mask": self.action_masks().astype(np.int8)}

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from gymnasium import spaces
 
 from .._checks import whole
 from .._jit import jit, popcount
@@ -19,8 +20,9 @@ from ..batch import Batch, IllegalAction, check_actions, keep_legal, settle
 from ..bots import ScriptedPlayer, make_player
 from ..bots.scripted import choose
 from ..game import check_rules
+from ..history import History, write_tokens
 from ..kernel import nth_action, play
-from ..observation import VECTOR, encode, expand, expand_mask, look, new_masks, new_views
+from ..observation import Encoding, encode, expand, expand_mask, look, look_events, new_masks
 from ..players import Player, PlayerSpec, Streams
 from ..rules import RuleSet, pack
 from ..state import NONE
@@ -32,14 +34,14 @@ _S32 = np.uint64(32)
 
 @jit
 def _advance_scripted(  # type: ignore[no-untyped-def]
-    state, rules, legal, chosen, actions, learner, weights, blind, streams, match, outcome, views, rewards, done
+    state, rules, legal, chosen, actions, learner, weights, blind, streams, match, outcome, views, rewards, done, lo, hi
 ):
     """At each chosen table play the learner's action, if it is its turn (and there are `actions`).
 
     Then let scripted players play until the learner must choose or the episode is over.
     """
     players, sides = int(rules[0]["players"]), int(rules[0]["sides"])
-    for t in range(state.shape[0]):
+    for t in range(lo, hi):
         row, view = state[t], views[0]
         moving = actions.shape[0] > 0
         while chosen[t] and not done[t] and (moving or row["seat"] != learner[t]):
@@ -65,16 +67,19 @@ def _advance_scripted(  # type: ignore[no-untyped-def]
 
 
 @jit
-def _observe_learners(
-    state: Any, rules: Any, chosen: Any, learner: Any, views: Any, vectors: Any, observation: Any, mask: Any
-) -> None:
-    for t in range(state.shape[0]):
+def _observe_learners(  # type: ignore[no-untyped-def]
+    state, rules, chosen, learner, views, vectors, observation, mask, tokens, lo, hi
+):
+    for t in range(lo, hi):
         if not chosen[t]:
             continue
         row = state[t]
         look(row, rules[0], learner[t], views[0])
         encode(views[0], rules[0], vectors[0])
         expand(vectors[0], observation[t])
+        if tokens.shape[0]:
+            look_events(row, rules[0], learner[t], views[0])
+            write_tokens(views[0], rules[0], tokens[t])
         if row["seat"] == NONE:
             for i in range(mask.shape[1]):
                 mask[t, i] = _ALL_ONES
@@ -93,9 +98,13 @@ class LearnerTables:
         partner: who plays the learner's partner, where there are pairs; by default as the first opponent.
         seat: the learner's seat, or None to draw it anew each episode.
         episode, reward: as in `Batch`.
+        history: write `tokens` too.
+        threads: as in `Batch`; with players other than scripted ones their own code takes most of the time.
 
     Attributes:
         observation: int8 (n, size), what the learners see, the end of an episode included. Written over by each step.
+        tokens: int16 (n, length), the round's events as each learner has seen them (see `History`); (0, length)
+            without `history`. Written over by each step.
         action_mask: int8 (n, actions); all ones at the end of an episode.
         rewards: float32 (n,), what the learners' sides gained in the last step. What they gained in rounds
             of a match that ended before their first decision comes with the first step.
@@ -113,13 +122,18 @@ class LearnerTables:
         seat: int | None = None,
         episode: Any = "round",
         reward: Any = "points",
+        history: bool = False,
+        threads: int | None = None,
         seed: int | None = None,
     ) -> None:
         self.rules = check_rules(rules)
+        self.history = History(rules) if history else None
         self.seat = None if seat is None else whole("seat", seat, 0, rules.players - 1)
         self.players = seat_players(rules, opponents, partner)
         seed = check_seed(seed)
-        self.batch = Batch(rules, n, seed, episode=episode, reward=reward, autoreset=False, observe=False, threads=1)
+        self.batch = Batch(
+            rules, n, seed, episode=episode, reward=reward, autoreset=False, observe=False, threads=threads
+        )
         self.encoding = self.batch.encoding
         self._packed = pack(rules)
         self.learner = np.zeros(n, np.int64)
@@ -127,6 +141,7 @@ class LearnerTables:
         self._unseen = np.zeros(n, np.float32)  # gained in this episode before the learner's first decision
         self.done = np.zeros(n, np.bool_)
         self.observation = np.zeros((n, self.encoding.size), np.int8)
+        self.tokens = np.zeros((n if history else 0, rules.max_events), np.int16)
         self._mask = new_masks(n, rules.num_actions)
         self.action_mask = self._mask[:, : rules.num_actions]
         # A class that overrides `act` is asked as any other player.
@@ -143,7 +158,6 @@ class LearnerTables:
         self._blind = np.zeros(rules.players, np.bool_)  # seats, from the learner's, that draw among all moves
         if self._weights is not None:
             self._blind[:] = (self._weights["draws"] != 0) & ~self._weights["values"].any(axis=1)
-        self._views, self._vectors = new_views(rules, 1), np.zeros(1, VECTOR)
         self._player_streams = Streams.from_seed(seed, n, purpose=2)
         self._seat_streams = Streams.from_seed(seed, n, purpose=3)
         self.reset(seed)
@@ -231,10 +245,15 @@ class LearnerTables:
         """
         batch = self.batch
         if self._weights is not None:
-            _advance_scripted(
-                batch.state, self._packed, batch.legal, chosen, actions, self.learner, self._weights, self._blind,
-                self._player_streams.states, batch.match, batch.outcome, self._views, rewards, self.done,
-            )  # fmt: skip
+
+            def part(lo: int, hi: int) -> None:
+                views, _ = batch.scratch()
+                _advance_scripted(
+                    batch.state, self._packed, batch.legal, chosen, actions, self.learner, self._weights, self._blind,
+                    self._player_streams.states, batch.match, batch.outcome, views, rewards, self.done, lo, hi,
+                )  # fmt: skip
+
+            batch.in_parts(part)
             return
         while True:
             waiting = chosen & ~self.done & (batch.seat != self.learner)
@@ -267,10 +286,38 @@ class LearnerTables:
         self._packed = pack(self.rules)  # a copy is writable: to compiled code another type
 
     def _observe(self, chosen: npt.NDArray[np.bool_]) -> None:
-        _observe_learners(
-            self.batch.state, self._packed, chosen, self.learner, self._views, self._vectors,
-            self.observation.view(np.uint64), self._mask.view(np.uint64),
-        )  # fmt: skip
+        observation, mask = self.observation.view(np.uint64), self._mask.view(np.uint64)
+
+        def part(lo: int, hi: int) -> None:
+            _observe_learners(
+                self.batch.state, self._packed, chosen, self.learner, *self.batch.scratch(), observation, mask,
+                self.tokens, lo, hi,
+            )  # fmt: skip
+
+        self.batch.in_parts(part)
+
+    @property
+    def observation_space(self) -> spaces.Space[Any]:
+        """The space of one learner's observation: a Box, or with `history` a Dict of two."""
+        return space_of(self.encoding, self.history)
+
+    def observations(self, rows: Any = slice(None)) -> Any:
+        """What the learners of these tables see, in the form of `observation_space`.
+
+        Of the buffers themselves where `rows` is a slice, copies where it is an array, one learner's where a number.
+        """
+        if self.history is None:
+            return self.observation[rows]
+        return {"observation": self.observation[rows], "history": self.tokens[rows]}
+
+
+def space_of(encoding: Encoding, history: History | None) -> spaces.Space[Any]:
+    """The space of one observation: int8 (size,), or a dictionary of it and the tokens, int16 (length,)."""
+    vector = spaces.Box(0, 1, (encoding.size,), np.int8)
+    if history is None:
+        return vector
+    tokens = spaces.Box(0, history.num_tokens - 1, (history.length,), np.int16)
+    return spaces.Dict({"observation": vector, "history": tokens})
 
 
 def seat_players(

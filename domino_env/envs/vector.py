@@ -19,10 +19,11 @@ from ..batch import check_actions, illegal_action
 from ..players import PlayerSpec
 from ..rules import RuleSet
 from .picture import RENDER_MODES, seen_by, show
-from .single import rules_from
+from .single import copied, rules_from
 from .tables import LearnerTables
 
-Observations: TypeAlias = npt.NDArray[np.int8]
+#: int8 (num_envs, size), or with `history` a dictionary of that and int16 (num_envs, length).
+Observations: TypeAlias = Any
 Actions: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Infos: TypeAlias = dict[str, Any]
@@ -50,12 +51,13 @@ class DominoVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
     wait for ``reset(options={"reset_mask": mask})``.
 
     Args:
-        preset, rules, opponents, partner, seat, episode, reward, strict, illegal_reward, render_mode: as for
-            `DominoEnv`.
+        preset, rules, opponents, partner, seat, episode, reward, strict, illegal_reward, history, render_mode: as
+            for `DominoEnv`.
         num_envs: how many tables.
         autoreset_mode: ``"NextStep"``, ``"SameStep"`` or ``"Disabled"``, or Gymnasium's `AutoresetMode`.
         copy: return newly allocated arrays. Otherwise observations and masks are buffers that the next step
             or reset writes over.
+        threads: None uses all cores where there are many tables; results do not depend on it.
     """
 
     def __init__(
@@ -71,9 +73,11 @@ class DominoVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         reward: Literal["points", "outcome"] = "points",
         strict: bool = False,
         illegal_reward: float = -1.0,
+        history: bool = False,
         render_mode: str | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         copy: bool = True,
+        threads: int | None = None,
     ) -> None:
         if render_mode is not None and render_mode not in RENDER_MODES:
             raise ValueError(f"render_mode={render_mode!r} is not one of {', '.join(RENDER_MODES)}, or None")
@@ -86,10 +90,11 @@ class DominoVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
             "render_modes": list(RENDER_MODES), "render_fps": 2, "autoreset_mode": self.autoreset_mode,
         }  # fmt: skip
         self._tables = LearnerTables(
-            self.rules, self.num_envs, opponents=opponents, partner=partner, seat=seat, episode=episode, reward=reward
-        )
+            self.rules, self.num_envs, opponents=opponents, partner=partner, seat=seat, episode=episode, reward=reward,
+            history=history, threads=threads,
+        )  # fmt: skip
         self.encoding = self._tables.encoding
-        self.single_observation_space = spaces.Box(0, 1, (self.encoding.size,), np.int8)
+        self.single_observation_space = self._tables.observation_space
         self.single_action_space = spaces.Discrete(self.rules.num_actions)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
@@ -116,7 +121,7 @@ class DominoVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         self._begin(chosen, seed)
         self._started = self._started | chosen
         mask = self._tables.action_mask
-        return self._given(self._tables.observation), self._infos(
+        return self._given(self._tables.observations()), self._infos(
             mask if chosen.all() else np.where(chosen[:, None], mask, np.int8(0)), chosen
         )
 
@@ -172,7 +177,7 @@ class DominoVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
             self._begin(waiting)
             self._over = ended
         infos |= self._infos(tables.action_mask, np.ones(self.num_envs, np.bool_))
-        return self._given(tables.observation), rewards, ended.copy(), np.zeros(self.num_envs, np.bool_), infos
+        return self._given(tables.observations()), rewards, ended.copy(), np.zeros(self.num_envs, np.bool_), infos
 
     def action_masks(self) -> Bools:
         """The legal actions of every table, bool (num_envs, actions); all True at the end of an episode."""
@@ -232,7 +237,7 @@ class DominoVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         raise ValueError(f"table {t}: action {actions[t]} is not a whole number from 0 to {last}")
 
     def _given(self, array: Observations) -> Observations:
-        return array.copy() if self.copy else array
+        return copied(array) if self.copy else array
 
     def _infos(self, mask: Observations, chosen: Bools) -> Infos:
         return {"action_mask": self._given(mask), "_action_mask": chosen}
@@ -243,7 +248,9 @@ class DominoVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         if not len(rows):
             return {}
         observations = np.full(self.num_envs, None, object)
-        observations[rows] = np.fromiter(self._tables.observation[rows], object, len(rows))
+        observations[rows] = np.fromiter(
+            (copied(self._tables.observations(t)) for t in rows.tolist()), object, len(rows)
+        )
         mask = np.zeros((self.num_envs, self.rules.num_actions), np.int8)
         mask[rows] = 1
         return {
