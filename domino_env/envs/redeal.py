@@ -2,7 +2,8 @@
 
 A walk over deals: each step swaps one or two pairs of hidden tiles and plays the round's own plays
 again. It is undone where the rules would not have had it so, or where the seat would have seen another
-play, draw or pass. (A drawn tile is seen by its drawer alone.) Nothing here looks at views or observations.
+play, draw or pass. (A drawn tile is seen by its drawer alone.) Nothing here looks at views or observations: that
+is why it does not sample with `belief`, which starts from a view and would take what a view gives away as known.
 """
 
 from __future__ import annotations
