@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ._checks import one_of, whole
 from ._jit import jit, jit_inline, popcount
 from ._rng import Seeds, below, check_seed, check_seeds, is_many, seed_rows, seed_streams
+from .equity import CHANCE, Equity, add_equity_rewards, reward_table
 from .kernel import nth_action, nth_legal, num_legal, play, start_match, start_round
 from .observation import (
     VECTOR,
@@ -39,6 +40,8 @@ from .tiles import ACTION_NAMES, LEFT, tiles_in
 
 EPISODES: Final = ("round", "match")
 REWARDS: Final = ("points", "outcome")
+#: What else a batch gives, in matches of two sides.
+MATCH_REWARDS: Final = (*REWARDS, "equity")
 _ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 _ALL_ONES = np.uint64(0x0101010101010101)
@@ -116,8 +119,13 @@ def _start(row: Any, rules: Any, skip: bool) -> None:
 
 
 @jit
-def settle(row: Any, rules: Any, match: bool, outcome: bool, skip: bool) -> bool:
-    """After a play: on to the next decision of the episode, adding rewards; whether the episode is over."""
+def settle(  # type: ignore[no-untyped-def]
+    row, rules, match: bool, outcome: bool, skip: bool, equity=None, chance=None
+) -> bool:
+    """After a play: on to the next decision of the episode, adding rewards; whether the episode is over.
+
+    Rewards are those of `equity` where it is given: an `Equity`'s table, and the row's `CHANCE` record.
+    """
     while True:
         if row["seat"] != NONE:
             if not skip or num_legal(row) != 1:
@@ -125,7 +133,9 @@ def settle(row: Any, rules: Any, match: bool, outcome: bool, skip: bool) -> bool
             play(row, rules, nth_legal(row, 0))
             continue
         over = not match or row["over"] != 0
-        if not outcome:
+        if equity is not None:
+            add_equity_rewards(row, equity, chance)
+        elif not outcome:
             add_round_rewards(row, rules)
         elif over:
             whole = match or rules["target"] == 0
@@ -152,7 +162,7 @@ def observe_row(row: Any, rules: Any, view: Any, vector: Any, observation: Any, 
 @jit
 def _step_many(  # type: ignore[no-untyped-def]
     state, rules, legal, actions, chosen, lo, hi, match, outcome, skip, autoreset, done, observing, views, vectors,
-    observation, mask,
+    observation, mask, equity, chances,
 ):  # fmt: skip
     for t in range(lo, hi):
         if not chosen[t]:
@@ -164,7 +174,10 @@ def _step_many(  # type: ignore[no-untyped-def]
             done[t] = True
             continue
         play(row, rules[0], actions[t])
-        done[t] = settle(row, rules[0], match, outcome, skip)
+        if equity is None:
+            done[t] = settle(row, rules[0], match, outcome, skip)
+        else:
+            done[t] = settle(row, rules[0], match, outcome, skip, equity, chances[t])
         if done[t] and autoreset:
             _start(row, rules[0], skip)
         keep_legal(row, legal, t)
@@ -219,7 +232,15 @@ class Batch:
         tables: how many.
         seed: table t's deals follow from (seed, first_table + t) alone; None takes fresh entropy.
         episode: ``"round"`` (every episode a first round) or ``"match"``.
-        reward: ``"points"`` (each round's points) or ``"outcome"`` (+1 and −1 at the episode's end).
+        reward: what `rewards` are, zero in sum; all are given in the step that ends a round.
+
+            ============= ==================================================================================
+            ``"points"``  each round's points for the side that scored, taken from the others
+            ``"outcome"`` +1 for the side that won the episode and −1 for the other, at its end
+            ``"equity"``  what each round changed of a side's chance to win the match, between equal players
+                          (`domino_env.equity`): over a match +0.5 and −0.5. Only in matches of two sides, and
+                          under rules that `Equity.of` knows; an `Equity` may be given instead
+            ============= ==================================================================================
         skip_single: play decisions with one legal action without asking. Episodes without any
             other decision are then passed over.
         autoreset: start a table's next episode in the step that ends one. Otherwise it stays over
@@ -245,7 +266,7 @@ class Batch:
         seed: int | None = None,
         *,
         episode: Literal["round", "match"] = "round",
-        reward: Literal["points", "outcome"] = "points",
+        reward: Literal["points", "outcome", "equity"] | Equity = "points",
         skip_single: bool = False,
         autoreset: bool = True,
         observe: bool = True,
@@ -254,7 +275,8 @@ class Batch:
     ) -> None:
         tables = whole("tables", tables, 1)
         one_of("episode", episode, EPISODES)
-        one_of("reward", reward, REWARDS)
+        if not isinstance(reward, Equity):
+            one_of("reward", reward, MATCH_REWARDS)
         if threads is not None:
             threads = whole("threads", threads, 1, also=", or None for all cores")
         first_table = whole("first_table", first_table, 0)
@@ -266,6 +288,9 @@ class Batch:
         self.match, self.outcome = episode == "match", reward == "outcome"
         self._skip, self._autoreset, self._observing = skip_single, autoreset, observe
         self._packed = pack(rules)
+        #: Where rewards are equity: its table, and what each table's next reward counts from.
+        self.equity = None if reward in REWARDS else reward_table(reward, rules, episode)
+        self.chances = np.zeros(tables if self.equity is not None else 0, CHANCE)
         self.state = new_state(rules, tables)
         self.legal = np.zeros((tables, 2), np.uint64)
         self.done = np.zeros(tables, np.bool_)
@@ -313,6 +338,8 @@ class Batch:
             seed_streams(one, self.first_table, self._random, purpose=1)
         self.rewards[chosen] = 0.0
         self.done[chosen] = False
+        if self.equity is not None:
+            self.chances["before"][chosen] = 0.5
         _start_many(self.state, self._packed, self.legal, chosen, self._skip)
         if self._observing:
             views, vectors = self.scratch()
@@ -343,7 +370,8 @@ class Batch:
             views, vectors = self.scratch()
             _step_many(
                 self.state, self._packed, self.legal, actions, chosen, lo, hi, self.match, self.outcome, self._skip,
-                self._autoreset, self.done, self._observing, views, vectors, observation, mask,
+                self._autoreset, self.done, self._observing, views, vectors, observation, mask, self.equity,
+                self.chances,
             )  # fmt: skip
 
         self.in_parts(part)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -12,16 +13,17 @@ import pytest
 from strategies import TABLES
 
 from domino_env import PRESETS, RuleSet
-from domino_env.arena import play_games, seatings
-from domino_env.bots import PLAYERS, ScriptedPlayer, make_player
-from domino_env.bots.scripted import PREFERENCES
+from domino_env.arena import duel, play_games, seatings
+from domino_env.bots import ScriptedPlayer, make_player
+from domino_env.bots.scripted import PREFERENCES, SCRIPTED, preferences_of
 from domino_env.observation import Views
 from domino_env.players import Player, Streams
 from domino_env.tiles import HALVES, tiles_in
+from training import tune_scripted
 
 MakeViews = Callable[..., Views]
 every_table = pytest.mark.parametrize("rules", TABLES.values(), ids=TABLES)
-PAIRS = list(itertools.combinations_with_replacement(PLAYERS.names, 2))
+PAIRS = list(itertools.combinations_with_replacement(SCRIPTED, 2))
 
 
 def legal(view: Any) -> list[tuple[int, int]]:
@@ -70,7 +72,7 @@ def test_the_choice_is_that_of_the_preferences(spec: str, rules: RuleSet, random
 
 
 @every_table
-@pytest.mark.parametrize("name", PLAYERS.names)
+@pytest.mark.parametrize("name", SCRIPTED)
 def test_the_choice_follows_from_view_and_stream_alone(name: str, rules: RuleSet, random_views: MakeViews) -> None:
     views = random_views(rules, 1000)
     before = views.tobytes()
@@ -138,3 +140,67 @@ def test_weights_replace_those_of_the_kind() -> None:
     player = ScriptedPlayer(PRESETS["duplas"], "doubles", pips=-1)
     assert player.weights["values"][0].tolist() == [-1.0, 100.0, *[0.0] * (len(PREFERENCES) - 2)]
     assert player.name == "doubles"
+
+
+def test_chances_are_left_out_only_where_they_count_for_nothing(random_views: MakeViews) -> None:
+    for rules in PRESETS.values():
+        views = random_views(rules, 2000)
+        plain, full = ScriptedPlayer(rules, "variety"), ScriptedPlayer(rules, "variety", next_stuck=1e-300)
+        assert (plain.weights["counts"][0], full.weights["counts"][0]) == (1, 2)
+        assert np.array_equal(plain.act(views, streams_for(views)), full.act(views, streams_for(views)))
+
+
+@pytest.mark.parametrize(("episode", "deals"), [("round", 6000), ("match", 3000)])
+@pytest.mark.parametrize("preset", PRESETS)
+def test_each_from_doubles_on_is_better_than_the_one_before(preset: str, episode: Any, deals: int) -> None:
+    rules = PRESETS[preset]
+    for weaker, stronger in list(itertools.pairwise(SCRIPTED))[1:]:  # the first step is small: see the long test
+        result = duel(stronger, weaker, rules, deals=deals, episode=episode, seed=2**33)
+        assert result.verdict == "better", result
+        assert result.win_share.low > 0.5, result
+
+
+# In rounds of `mano_a_mano`, where few are blocked, heavy tiles are no worse to keep than others.
+NO_BETTER = {("mano_a_mano", "round", "heaviest")}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("episode", "deals"), [("round", 50_000), ("match", 10_000)])
+@pytest.mark.parametrize("preset", PRESETS)
+def test_the_ladder_is_in_order_with_intervals_apart(preset: str, episode: Any, deals: int) -> None:
+    rules = PRESETS[preset]
+    shares = {
+        name: duel(name, "random", rules, deals=deals, episode=episode, seed=2**33).win_share
+        for name in SCRIPTED
+        if name != "random" and (preset, episode, name) not in NO_BETTER
+    }
+    for weaker, stronger in itertools.pairwise(shares):
+        assert shares[weaker].high < shares[stronger].low, (weaker, stronger)
+        result = duel(stronger, weaker, rules, deals=deals, episode=episode, seed=2**33)
+        assert result.win_share.low > 0.5, result
+
+
+def test_counting_wins_two_rounds_of_three_against_random() -> None:
+    assert duel("counting", "random", PRESETS["duplas"], deals=12_000, seed=2**33).win_share.low > 0.66
+
+
+@pytest.mark.parametrize("kind", tune_scripted.KINDS)
+def test_a_kind_has_weights_only_for_what_it_looks_at(kind: str) -> None:
+    for rules in PRESETS.values():
+        weights = preferences_of(kind, rules)
+        assert set(weights) <= set(tune_scripted.KINDS[kind].preferences)
+        assert any(weights.values())
+
+
+def test_tuning_prints_weights_that_a_player_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    for kind, preset in (("variety", "duplas"), ("counting", "blocos")):
+        arguments = [kind, preset, "--generations", "1", "--deals", "40", "--test-deals", "100"]
+        assert tune_scripted.main(arguments) == 0
+        weights, verdict = capsys.readouterr().out.splitlines()
+        found = ast.literal_eval("{" + weights + "}")
+        assert set(found) == {preset}
+        assert found[preset]["double"] == preferences_of(kind, PRESETS[preset])["double"]
+        assert ("partner_end" in found[preset]) == (preset == "duplas")
+        assert ("bonus" in found[preset]) is False
+        assert ScriptedPlayer(PRESETS[preset], kind, **found[preset]).name == kind
+        assert verdict.startswith("against the weights in use: ")

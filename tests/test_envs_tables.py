@@ -268,3 +268,23 @@ def test_seats_with_the_same_name_share_a_player() -> None:
     opponent, partner, last = seat_players(DUPLAS, ["heaviest", "doubles"], None)
     assert [opponent.name, partner.name, last.name] == ["heaviest", "heaviest", "doubles"]
     assert [player.name for player in seat_players(DUPLAS, "random", "doubles")] == ["random", "doubles", "random"]
+
+
+@pytest.mark.parametrize("name", ["duplas", "mano_a_mano", "puxar"])
+@pytest.mark.parametrize("opponents", [ScriptedPlayer, Forwarding])
+def test_equity_rewards_add_up_to_what_a_match_changes(name: str, opponents: Any) -> None:
+    """Half a match won or lost, told round by round, whoever plays the other seats and however."""
+    rules = TABLES[name]
+    tables = LearnerTables(
+        rules, 40, opponents=opponents(rules, "doubles"), seat=0, episode="match", reward="equity", seed=3
+    )
+    draw, total, paid = Draw(40), np.zeros(40), 0
+    while not tables.done.all():
+        tables.step(draw(tables))
+        total += tables.rewards
+        paid += int((tables.rewards != 0).sum())
+    won = tables.batch.state["winner"] == 0
+    assert np.allclose(total, np.where(won, 0.5, -0.5), atol=1e-5)
+    assert paid > 2 * 40
+    with pytest.raises(ValueError, match="episode must be 'match', not 'round'"):
+        LearnerTables(rules, 1, reward="equity")

@@ -367,7 +367,7 @@ def test_a_curve_of_a_broken_line_names_it(content: str, smoke_run: Path, tmp_pa
 
 # Evaluation
 
-KNOWN = ", ".join([*PLAYERS.names, "or package.module:Class?option=value"])
+KNOWN = f"{', '.join(PLAYERS.names)}, or package.module:Class?option=value, or http://host:port"
 
 
 @pytest.fixture

@@ -19,7 +19,8 @@ from tqdm import tqdm
 from agents import checkpoint
 from agents.policy import MODES, PolicyPlayer
 from domino_env.arena import Duel, duel, to_csv, to_json
-from domino_env.bots import PLAYERS, make_player
+from domino_env.bots import make_player
+from domino_env.bots.scripted import SCRIPTED
 
 from .config import EVALUATION_SEEDS
 
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; 2 where the checkpoint or an opponent cannot be used."""
     parser = argparse.ArgumentParser(prog="python -m training.evaluate", description=__doc__.split("\n\n")[0])
     parser.add_argument("path", help="a checkpoint, or a run folder (its newest checkpoint)")
-    parser.add_argument("--opponents", nargs="+", default=list(PLAYERS.names), metavar="PLAYER")
+    parser.add_argument("--opponents", nargs="+", default=list(SCRIPTED), metavar="PLAYER")
     parser.add_argument("--deals", type=int, default=10_000, help="deals for each opponent (default 10000)")
     parser.add_argument("--episode", choices=["round", "match", "both"], default="round")
     parser.add_argument("--mode", choices=MODES, default="greedy", help="play the likeliest action or draw one")

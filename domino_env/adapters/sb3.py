@@ -44,7 +44,7 @@ class DominoVecEnv(VecEnv):
         partner: PlayerSpec | None = None,
         seat: int | None = None,
         episode: str = "round",
-        reward: str = "points",
+        reward: Any = "points",
         history: bool = False,
         seed: int | None = None,
         threads: int | None = None,

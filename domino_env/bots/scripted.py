@@ -19,8 +19,8 @@ from .._rng import next_u32
 from ..observation import Views
 from ..players import Player, Streams
 from ..rules import RuleSet, option, pack, preset_of
-from ..scoring import pips_in
-from ..state import NONE
+from ..scoring import finish_of, pips_in
+from ..state import CARROCA, LA_E_LO, NONE, SIMPLES
 from ..tiles import HIGH, LOW, PIPS, SUIT
 
 #: What may speak for a move, in the order of the weights. Those below "double" are counted from what was
@@ -43,44 +43,52 @@ PREFERENCES: Final = MappingProxyType(
     }
 )
 _COUNTED: Final = 2
+_HANDS: Final = [list(PREFERENCES).index(name) for name in ("next_stuck", "last_stuck", "partner_stuck", "closed")]
 #: A kind's weights, and whether it draws among equally good moves.
 SCRIPTED: Final[MappingProxyType[str, tuple[dict[str, float], bool]]] = MappingProxyType(
     {
         "random": ({}, True),
         "heaviest": ({"pips": 1.0}, False),
         "doubles": ({"double": 100.0, "pips": 1.0}, False),
-        "variety": ({"double": 4.0, "pips": 0.05, "variety": 1.0, "suit": 0.5}, False),
-        "counting": ({}, False),  # its weights are in TUNED
+        "variety": ({}, False),  # their weights are in TUNED
+        "counting": ({}, False),
     }
 )
 #: A kind's weights where they differ by game: those of the preset that the rules are nearest to.
 TUNED: Final[MappingProxyType[str, dict[str, dict[str, float]]]] = MappingProxyType(
     {
+        "variety": {
+            "duplas": {
+                "double": 4.0, "pips": 0.003, "variety": -0.132, "suit": 0.336, "partner_end": -0.128,
+                "own_end": -0.259,
+            },
+            "mano_a_mano": {"double": 4.0, "pips": 0.767, "variety": 1.789, "suit": 0.7, "own_end": -8.762},
+            "blocos": {"double": 4.0, "pips": 0.06, "variety": 0.346, "suit": 0.009, "own_end": -0.77},
+            "puxar": {"double": 4.0, "pips": 0.055, "variety": 0.249, "suit": 0.064, "own_end": -0.821},
+        },
         "counting": {
             "duplas": {
-                "double": 4.0, "pips": 0.32, "variety": 1.904, "suit": 0.419, "stranded": 3.018, "bonus": 2.491,
-                "next_stuck": 16.678, "last_stuck": 4.905, "partner_stuck": -3.695, "partner_end": -0.767,
-                "own_end": -0.605, "dead": -0.281, "closed": 17.554,
+                "double": 4.0, "pips": 0.44, "variety": 3.057, "suit": 1.535, "stranded": 0.222, "bonus": 4.262,
+                "next_stuck": 37.229, "last_stuck": 1.436, "partner_stuck": -12.83, "partner_end": -2.19,
+                "own_end": -1.869, "dead": -0.642, "closed": 24.73,
             },
             "mano_a_mano": {
-                "double": 4.0, "pips": 0.061, "variety": -0.678, "suit": 0.978, "stranded": 2.124, "bonus": 2.748,
-                "next_stuck": 14.913, "last_stuck": 3.758, "partner_stuck": 0.0, "partner_end": 0.0,
-                "own_end": -0.794, "dead": -0.119, "closed": -7.246,
+                "double": 4.0, "pips": -0.014, "variety": -0.05, "suit": 0.076, "stranded": -1.065, "bonus": 33.216,
+                "next_stuck": 22.123, "last_stuck": 1.991, "own_end": -15.519, "dead": 1.045, "closed": 6.535,
             },
             "blocos": {
-                "double": 4.0, "pips": 0.151, "variety": 0.343, "suit": 0.486, "stranded": 0.023, "bonus": 0.0,
-                "next_stuck": 3.36, "last_stuck": 2.9, "partner_stuck": 0.0, "partner_end": 0.0,
-                "own_end": -0.581, "dead": -0.086, "closed": 4.153,
+                "double": 4.0, "pips": 0.443, "variety": 1.645, "suit": 0.665, "stranded": 1.378,
+                "next_stuck": 7.305, "last_stuck": 7.079, "own_end": -8.449, "dead": 0.305, "closed": 10.797,
             },
             "puxar": {
-                "double": 4.0, "pips": 0.094, "variety": -0.044, "suit": 0.973, "stranded": -2.172, "bonus": 0.0,
-                "next_stuck": 12.863, "last_stuck": 2.696, "partner_stuck": 0.0, "partner_end": 0.0,
-                "own_end": -1.764, "dead": 0.111, "closed": -0.987,
+                "double": 4.0, "pips": 0.073, "variety": -0.278, "suit": 0.769, "stranded": 0.114,
+                "next_stuck": 7.531, "last_stuck": 7.135, "own_end": -6.234, "dead": -0.018, "closed": -0.7,
             },
         }
     }
 )  # fmt: skip
-#: The record that a scripted player is.
+#: The record that a scripted player is. Counts: 1 where anything beyond the tile is looked at, 2 where the other
+#: hands are too.
 WEIGHTS: Final = np.dtype([("values", np.float64, (len(PREFERENCES),)), ("counts", np.int64), ("draws", np.int64)])
 
 _BATIDA: Final = option("scoring", "batida")
@@ -116,6 +124,16 @@ def stuck_chance(possible: Any, count: int, fits: Any) -> float:
 
 
 @jit
+def points_of(rules: Any, finish: int) -> int:
+    """The points of a last tile of this name."""
+    if finish == SIMPLES:
+        return rules["points_simples"]
+    if finish == CARROCA:
+        return rules["points_carroca"]
+    return rules["points_la_e_lo"] if finish == LA_E_LO else rules["points_cruzada"]
+
+
+@jit
 def _counted(view: Any, rules: Any, weights: Any, tile: int, end: int) -> float:
     """The part of a move's score that is counted from what was played."""
     values, bit = weights["values"], _ONE << np.uint64(tile)
@@ -141,19 +159,15 @@ def _counted(view: Any, rules: Any, weights: Any, tile: int, end: int) -> float:
             score += values[4] * (popcount(suit & known) - 1) / numbers
     if popcount(kept) == 1 and kept & fits and rules["scoring"] == _BATIDA:
         last = lowest_bit(kept)
-        if HIGH[last] == LOW[last]:
-            score += values[5] * (rules["points_cruzada"] if new == other else rules["points_carroca"])
-        elif new != other and kept & SUIT[new] & SUIT[other]:
-            score += values[5] * rules["points_la_e_lo"]
-        else:
-            score += values[5] * rules["points_simples"]
+        finish = finish_of(rules, HIGH[last], LOW[last], new, other)
+        score += values[5] * points_of(rules, finish)
     if owner != NONE:
         if rules["pairs"] and owner == 2:
             score += values[9]
         elif owner == 0:
             score += values[10]
     score += values[11] * popcount(SUIT[new] & known) / numbers
-    return score + _chances(view, rules, weights, kept, fits)
+    return score + _chances(view, rules, weights, kept, fits) if weights["counts"] == 2 else score
 
 
 @jit
@@ -257,7 +271,8 @@ class ScriptedPlayer(Player):
         self.name = kind
         self.weights = np.zeros(1, WEIGHTS)
         self.weights["values"] = [merged.get(name, 0.0) for name in PREFERENCES]
-        self.weights["counts"] = self.weights["values"][0, _COUNTED:].any()
+        used = self.weights["values"][0] != 0
+        self.weights["counts"] = 2 if used[_HANDS].any() else used[_COUNTED:].any()
         self.weights["draws"] = draws
 
     def act(self, views: Views, rng: Streams) -> npt.NDArray[np.int64]:

@@ -13,6 +13,7 @@ from gymnasium import spaces
 from .._checks import integer
 from .._rng import check_seed
 from ..batch import illegal_action
+from ..equity import Equity
 from ..players import PlayerSpec
 from ..rules import RuleSet, make_rules
 from .picture import RENDER_MODES, seen_by, show
@@ -57,7 +58,8 @@ class DominoEnv(gymnasium.Env[Observation, np.int64]):
         partner: who plays the learner's partner, in pairs; by default as the first opponent.
         seat: the learner's seat; None draws it each episode.
         episode: ``"round"`` (each episode a first round) or ``"match"``.
-        reward: ``"points"`` of each round, or ``"outcome"``: +1 and −1 at the episode's end.
+        reward: ``"points"`` of each round, ``"outcome"``: +1 and −1 at the episode's end, or in matches
+            ``"equity"``: what each round changed of the chance to win the match; see `Batch`.
         strict: raise `IllegalAction` for an illegal action, instead of ending the episode as
             terminated with the reward `illegal_reward`.
         history: observe the round's events too: ``{"observation": the above, "history": int16 (length,)}``, tokens
@@ -76,7 +78,7 @@ class DominoEnv(gymnasium.Env[Observation, np.int64]):
         partner: PlayerSpec | None = None,
         seat: int | None = None,
         episode: Literal["round", "match"] = "round",
-        reward: Literal["points", "outcome"] = "points",
+        reward: Literal["points", "outcome", "equity"] | Equity = "points",
         strict: bool = False,
         illegal_reward: float = -1.0,
         history: bool = False,

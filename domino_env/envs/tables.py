@@ -34,8 +34,9 @@ _S32 = np.uint64(32)
 
 @jit
 def _advance_scripted(  # type: ignore[no-untyped-def]
-    state, rules, legal, chosen, actions, learner, weights, blind, streams, match, outcome, views, rewards, done, lo, hi
-):
+    state, rules, legal, chosen, actions, learner, weights, blind, streams, match, outcome, equity, chances, views,
+    rewards, done, lo, hi,
+):  # fmt: skip
     """At each chosen table play the learner's action, if it is its turn (and there are `actions`).
 
     Then let scripted players play until the learner must choose or the episode is over.
@@ -61,7 +62,10 @@ def _advance_scripted(  # type: ignore[no-untyped-def]
             for side in range(sides):
                 row["rewards"][side] = 0.0
             play(row, rules[0], action)
-            done[t] = settle(row, rules[0], match, outcome, False)
+            if equity is None:
+                done[t] = settle(row, rules[0], match, outcome, False)
+            else:
+                done[t] = settle(row, rules[0], match, outcome, False, equity, chances[t])
             rewards[t] += row["rewards"][learner[t] % sides]
         keep_legal(row, legal, t)
 
@@ -250,7 +254,8 @@ class LearnerTables:
                 views, _ = batch.scratch()
                 _advance_scripted(
                     batch.state, self._packed, batch.legal, chosen, actions, self.learner, self._weights, self._blind,
-                    self._player_streams.states, batch.match, batch.outcome, views, rewards, self.done, lo, hi,
+                    self._player_streams.states, batch.match, batch.outcome, batch.equity, batch.chances, views,
+                    rewards, self.done, lo, hi,
                 )  # fmt: skip
 
             batch.in_parts(part)

@@ -16,6 +16,7 @@ from gymnasium.vector.utils import batch_space
 from .._checks import whole
 from .._rng import Seeds, check_seed, check_seeds, is_many
 from ..batch import check_actions, illegal_action
+from ..equity import Equity
 from ..players import PlayerSpec
 from ..rules import RuleSet
 from .picture import RENDER_MODES, seen_by, show
@@ -70,7 +71,7 @@ class DominoVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         partner: PlayerSpec | None = None,
         seat: int | None = None,
         episode: Literal["round", "match"] = "round",
-        reward: Literal["points", "outcome"] = "points",
+        reward: Literal["points", "outcome", "equity"] | Equity = "points",
         strict: bool = False,
         illegal_reward: float = -1.0,
         history: bool = False,
