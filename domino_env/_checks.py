@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -28,6 +29,13 @@ def whole(name: str, value: Any, low: int, high: int | None = None, *, also: str
         bounds = f"of at least {low}" if high is None else f"from {low} to {high}"
         raise ValueError(f"{name}={value!r} is not a whole number {bounds}{also}")
     return number
+
+
+def number(name: str, value: Any, low: float) -> float:
+    """`value` as a float of at least `low`; ValueError naming it where it is not a finite number there."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value < math.inf:
+        raise ValueError(f"{name}={value!r} is not a number of at least {low:g}")
+    return float(value)
 
 
 def one_of(name: str, value: Any, allowed: Sequence[str]) -> str:

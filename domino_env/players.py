@@ -10,6 +10,7 @@ import importlib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +21,7 @@ from ._jit import jit
 from ._rng import below, check_seed, next_u32, seed_streams
 from .observation import Views
 from .rules import RuleSet
+from .state import State
 
 _NUMBER: Final = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
 
@@ -73,9 +75,13 @@ class Streams:
 
 
 class Player(ABC):
-    """Chooses moves. Made for one rule set; `name` is what tables of results call it."""
+    """Chooses moves. Made for one rule set; `name` is what tables of results call it.
+
+    A player that `sees_all` is a cheat: the arena asks it by `act_on`, with all that lies on the table.
+    """
 
     name: str
+    sees_all: bool = False
 
     def __init__(self, rules: RuleSet) -> None:
         self.rules = rules
@@ -87,26 +93,58 @@ class Player(ABC):
         Views may be kept but not written to. What is chosen must follow from the view and its stream alone.
         """
 
+    def act_on(self, state: State, rng: Streams) -> npt.NDArray[np.int64]:
+        """As `act`, of a player that `sees_all`, for tables (n,) with a seat to act each."""
+        raise NotImplementedError(f"player {self.name!r} chooses by what its seat sees alone")
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"
+
+
+class Forfeit(ValueError):
+    """Raised by a player's `act` where it has no move to give for some of the views.
+
+    The arena counts those games as lost and goes on; elsewhere it is an error like any other.
+
+    Args:
+        message: what an error says.
+        actions: what it chose, (n,); anything where it has no move.
+        reasons: why it has none, by view.
+    """
+
+    def __init__(self, message: str, actions: npt.NDArray[np.int64], reasons: Mapping[int, str]) -> None:
+        super().__init__(message)
+        self.actions = actions
+        self.reasons = dict(reasons)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.args[0], self.actions, self.reasons)
 
 
 PlayerSpec = str | Player | Callable[[RuleSet], Player]
 
 
 class Registry:
-    """Players by name: `names` maps a name to what makes the player from rules and options."""
+    """Players by name: `names` maps a name to what makes the player from rules and options.
 
-    def __init__(self, names: Mapping[str, Callable[..., Player]]) -> None:
+    `schemes` maps what stands before ``://`` in an address to what makes a player from rules, address and options.
+    """
+
+    def __init__(
+        self,
+        names: Mapping[str, Callable[..., Player]],
+        schemes: Mapping[str, Callable[..., Player]] | None = None,
+    ) -> None:
         self.names = dict(names)
+        self.schemes = dict(schemes or {})
 
     def make(self, spec: PlayerSpec, rules: RuleSet) -> Player:
         """The player that `spec` names, for `rules`.
 
         Args:
             spec: a name (``"doubles"``), a spec string (``"package.module:Class?sims=50&mode=greedy"``: the
-                class is called with the rules and the options; values stand as they are, without escapes), a
-                callable that takes the rules, or a `Player`.
+                class is called with the rules and the options; values stand as they are, without escapes), an
+                address (``"http://localhost:8000?timeout=5"``), a callable that takes the rules, or a `Player`.
 
         Raises:
             ValueError: an unknown name, a module or class that is not there, options it does not take.
@@ -118,18 +156,24 @@ class Registry:
                 raise ValueError(f"{spec!r} is no player: give a name, a callable that takes the rules, or a Player")
             return _player(spec(rules), spec)
         path, _, query = spec.partition("?")
-        maker = self.names.get(path) or self._imported(path, spec)
+        scheme, address, _ = path.partition("://")
+        if address and scheme in self.schemes:
+            maker: Callable[..., Player] = partial(self.schemes[scheme], address=path)
+        else:
+            maker = self.names.get(path) or self._imported(path, spec)
         try:
             player = _player(maker(rules, **_options(query)), spec)
         except (TypeError, ValueError) as error:
             raise ValueError(f"player {spec!r}: {error}") from error
-        player.name = spec if query or path in self.names else getattr(player, "name", spec)
+        if not address:
+            player.name = spec if query or path in self.names else getattr(player, "name", spec)
         return player
 
     def _imported(self, path: str, spec: str) -> Callable[..., Player]:
         module, _, name = path.partition(":")
-        if not name or not all(part.isidentifier() for part in module.split(".")):
-            known = ", ".join([*self.names, "or package.module:Class?option=value"])
+        if not name.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
+            others = ["package.module:Class?option=value", *(f"{scheme}://host:port" for scheme in self.schemes)]
+            known = ", or ".join([", ".join(self.names), *others])
             raise ValueError(f"unknown player {spec!r}{near(path, self.names)}; players: {known}")
         try:
             maker: Callable[..., Player] = getattr(importlib.import_module(module), name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 import sys
 from collections.abc import Callable
 
@@ -19,6 +20,13 @@ collect_ignore = [
 ]
 if sys.version_info < (3, 11):  # open-spiel has no release for it
     collect_ignore += ["test_external.py", "test_adapters_openspiel.py"]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def ctrl_c_is_heard() -> None:
+    """What a shell starts in the background ignores SIGINT, and so would the programs that tests interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -14,8 +14,21 @@ import pytest
 from strategies import TABLES
 
 from domino_env import PRESETS, Game, Match, RuleSet, make_rules
-from domino_env import arena as arena_module
-from domino_env.arena import Duel, Estimate, Played, cross_table, describe, duel, play_games, seatings, to_csv, to_json
+from domino_env.arena import (
+    Duel,
+    Estimate,
+    Played,
+    cross_table,
+    describe,
+    duel,
+    duels,
+    from_json,
+    play_games,
+    seatings,
+    share_table,
+    to_csv,
+    to_json,
+)
 from domino_env.batch import IllegalAction
 from domino_env.bots import ScriptedPlayer, make_player
 from domino_env.events import RoundResult
@@ -127,11 +140,15 @@ def test_parts_change_nothing(rules: RuleSet, episode: Any, monkeypatch: pytest.
     deals = 100 if episode == "round" else 30
     found = []
     for chunk in (4096, 29, 7):
-        monkeypatch.setattr(arena_module, "_CHUNK", chunk)
+        monkeypatch.setattr(duels, "_CHUNK", chunk)
+        monkeypatch.setattr(duels, "_FIRST_CHUNK", chunk)
+        monkeypatch.setattr(duels, "next_size", lambda size, count, seconds: size)
         seen: list[int] = []
         found.append(duel("random", "doubles", rules, deals=deals, seed=5, episode=episode, progress=seen.append))
         assert seen == sorted({*range(chunk, deals, chunk), deals})
     assert found[0] == found[1] == found[2]
+    monkeypatch.undo()
+    assert duel("random", "doubles", rules, deals=deals, seed=5, episode=episode) == found[0]
     other_seed = duel("random", "doubles", rules, deals=deals, seed=6, episode=episode)
     assert other_seed.points != found[0].points
 
@@ -210,8 +227,8 @@ def test_short_matches_count_no_more_than_long_ones(monkeypatch: pytest.MonkeyPa
         points = np.where(short, [[6.0, -6.0]], [[-6.0, 6.0]]) * (1 if purpose == 16 else -1)
         return Played(points, np.where(short[:, 0], 1, 5), np.where(points[:, 0] > 0, 0, 1))
 
-    monkeypatch.setattr(arena_module, "play_games", stub)
-    monkeypatch.setattr(arena_module, "_CHUNK", 10)
+    monkeypatch.setattr(duels, "play_games", stub)
+    monkeypatch.setattr(duels, "_CHUNK", 10)
     result = duel("random", "random", DUPLAS, deals=100, episode="match")
     assert result.points.mean == 0  # the mean of the matches' own points a round would be 2.4
     assert result.points.low < -0.3 < 0.3 < result.points.high
@@ -287,38 +304,43 @@ def some_duels() -> list[Duel]:
 
 
 def test_json_holds_everything() -> None:
-    duels = some_duels()
-    read = json.loads(to_json(duels))
+    some = some_duels()
+    read = json.loads(to_json(some))
     assert len(read) == 2
-    for one, record in zip(duels, read, strict=True):
+    for one, record in zip(some, read, strict=True):
         assert Estimate(**record.pop("points")) == one.points
         assert Estimate(**record.pop("win_share")) == one.win_share
         names = ("player", "opponent", "rules", "episode", "deals", "seatings", "games", "seed", "fair_share")
-        counts = ("wins", "draws", "losses", "verdict")
+        counts = ("wins", "draws", "losses", "verdict", "rounds")
+        assert record.pop("seats") == [list(taken) for taken in one.seats]
+        assert [record.pop(name) for name in ("forfeits", "opponent_forfeits")] == [{"count": 0, "reasons": []}] * 2
         assert record == {name: getattr(one, name) for name in names + counts}
+    assert from_json(to_json(some)) == some
     assert read[0]["rules"] == "puxar(players=3, target=50)"
     assert (read[0]["player"], read[0]["episode"], read[0]["games"]) == ("random?pips=1", "match", 60)
     assert json.loads(to_json([])) == []
 
 
 def test_csv_holds_everything() -> None:
-    duels = some_duels()
-    read = list(csv.DictReader(io.StringIO(to_csv(duels))))
+    some = some_duels()
+    read = list(csv.DictReader(io.StringIO(to_csv(some))))
     assert [(row["player"], row["opponent"]) for row in read] == [("random?pips=1", "doubles"), ("heaviest", "doubles")]
-    for one, row in zip(duels, read, strict=True):
+    for one, row in zip(some, read, strict=True):
         for name in ("points", "win_share"):
             estimate = getattr(one, name)
             got = (float(row[name]), float(row[f"{name}_low"]), float(row[f"{name}_high"]))
             assert got == (estimate.mean, estimate.low, estimate.high)
-        for name in ("deals", "seatings", "games", "seed", "wins", "draws", "losses"):
+        for name in ("deals", "seatings", "games", "seed", "wins", "draws", "losses", "rounds"):
             assert int(row[name]) == getattr(one, name)
         assert (row["rules"], row["episode"], row["verdict"]) == (one.rules, one.episode, one.verdict)
+        assert row["seats"] == " ".join("+".join(map(str, taken)) for taken in one.seats)
+        assert (row["forfeits"], row["forfeits_reasons"]) == ("0", "")
     assert list(csv.DictReader(io.StringIO(to_csv([])))) == []
 
 
 def test_a_duel_in_words_names_games_deals_seatings_rules_and_seed() -> None:
     text = str(duel("random", "doubles", DUPLAS, deals=20, seed=7))
-    assert text.endswith("20 deals x 2 seatings, duplas, seed 7")
+    assert text.endswith("20 deals x 2 seatings (seats 0+2, then 1+3), duplas, seed 7")
     assert "40 rounds (" in text
     assert "points a round" in text
 
@@ -332,6 +354,19 @@ def test_a_cross_table_has_each_pair_once() -> None:
     table = cross_table(["random", "heaviest", "doubles"], DUPLAS, deals=10, seed=1)
     pairs = [(one.player, one.opponent) for one in table]
     assert pairs == [("random", "heaviest"), ("random", "doubles"), ("heaviest", "doubles")]
+
+
+def test_two_players_of_one_name_are_told_apart_only_alone() -> None:
+    assert cross_table(["doubles", "doubles"], DUPLAS, deals=10)[0].points == Estimate(0.0, 0.0, 0.0)
+    with pytest.raises(ValueError, match="two of the players have the name 'doubles'"):
+        cross_table(["doubles", "random", "doubles"], DUPLAS, deals=10)
+
+
+def test_the_table_of_shares_tells_pairs_both_ways_only_between_two_sides() -> None:
+    two = share_table(cross_table(["random", "heaviest"], DUPLAS, deals=10))
+    assert two.splitlines()[2].split()[1].endswith("%")
+    three = share_table(cross_table(["random", "heaviest"], TABLES["blocos-3"], deals=10))
+    assert three.splitlines()[2].split() == ["heaviest", "-"]
 
 
 # Bad input

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from domino_env import PRESETS, Game, Match, make_rules, notation
-from domino_env.arena import cross_table, share_table, to_csv, to_json
 from domino_env.cli import COMMANDS, main
 from domino_env.render import table
 
@@ -238,20 +237,6 @@ def test_replay_of_a_round_and_a_deal_by_themselves(tmp_path: Path, terminal: Te
     code, _, err = terminal(["show", str(path), "--match", "2"])
     assert code == 2
     assert "--round 1: there are 0" in err
-
-
-def test_arena_prints_a_verdict_for_each_pair_and_writes_files(terminal: Terminal, tmp_path: Path) -> None:
-    players, files = ["random", "doubles", "counting"], [tmp_path / "a.json", tmp_path / "a.csv"]
-    code, out, _ = terminal(["arena", *players, "--deals", "300", "--json", str(files[0]), "--csv", str(files[1])])
-    assert code == 0
-    results = cross_table(players, PRESETS["duplas"], deals=300)
-    assert out == "".join(f"{result}\n" for result in results) + f"\n{share_table(results)}\n"
-    assert [file.read_text(encoding="utf-8") for file in files] == [to_json(results), to_csv(results)]
-    rows = [line.split() for line in share_table(results).splitlines()]
-    assert rows[0] == players
-    assert [row[0] for row in rows[1:]] == players
-    assert rows[1][1] == f"{results[0].win_share.mean:.1%}"
-    assert rows[2][1] == f"{1 - results[0].win_share.mean:.1%}"
 
 
 def test_perft_counts(terminal: Terminal) -> None:

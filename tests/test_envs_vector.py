@@ -24,6 +24,7 @@ from domino_env.envs.single import DominoEnv
 from domino_env.envs.vector import DominoVectorEnv
 from domino_env.observation import Views
 from domino_env.players import Player, Streams
+from domino_env.state import copy_state
 
 MODES = [mode.value for mode in AutoresetMode]
 every_mode = pytest.mark.parametrize("mode", MODES)
@@ -293,8 +294,12 @@ def test_rewards_add_up_to_the_match(mode: str) -> None:
 def content(env: DominoVectorEnv, rows: Any = slice(None)) -> list[bytes]:
     """All there is at these tables."""
     tables = env._tables
+    state = copy_state(tables.batch.state)
+    for row in state:
+        row["events"][row["num_events"] :] = 0  # what rounds before this one have left
+    state = state.view(np.uint8).reshape(env.num_envs, -1)  # NumPy copies no padding otherwise
     arrays = (
-        tables.batch.state, tables.observation, tables.action_mask, tables.rewards, tables.done, tables.learner,
+        state, tables.observation, tables.action_mask, tables.rewards, tables.done, tables.learner,
         tables._player_streams.states, tables._seat_streams.states, env._over, env._started,
     )  # fmt: skip
     return [array[rows].tobytes() for array in arrays]

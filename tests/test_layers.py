@@ -15,8 +15,9 @@ FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.p
 
 # From the bottom up: a file imports from its own line and those above it in this list.
 LAYERS = (
-    "_checks _jit _rng tiles", "rules", "state", "scoring", "kernel", "observation history", "batch", "events", "game",
-    "match", "_notation_parse _notation_write notation perft players render", "bots", "arena rating",
+    "_checks _jit _rng tiles", "rules", "state", "scoring", "kernel", "observation history", "equity", "batch",
+    "events", "game", "match", "_notation_parse _notation_write notation perft players render",
+    "remote", "_belief_walk _belief_places _belief_count belief", "bots", "arena rating",
     "envs adapters", "play cli bench bench_envs __main__",
 )  # fmt: skip
 LEVEL = {f"domino_env.{name}": level for level, names in enumerate(LAYERS) for name in names.split()}
@@ -29,6 +30,8 @@ LEARNING = {"numpy", "gymnasium", "torch", "safetensors", "stable_baselines3", "
 FRAMEWORKS = {"stable_baselines3", "sb3_contrib", "ray", "torchrl", "tensordict", "pyspiel", "open_spiel"}
 OTHERS = {
     "domino_env": COMPILED,
+    "domino_env.arena.picture": COMPILED | {"matplotlib"},
+    "domino_env.cli.arena": COMPILED | {"matplotlib"},
     "domino_env.render": COMPILED | {"PIL"},
     "domino_env.envs": COMPILED | {"gymnasium", "pettingzoo"},
     "domino_env.adapters": COMPILED | {"gymnasium", "pettingzoo"} | FRAMEWORKS,

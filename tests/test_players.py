@@ -50,7 +50,7 @@ def not_a_player(rules: RuleSet) -> str:
 def test_a_name_gives_its_player(name: str) -> None:
     player = make_player(name, DUPLAS)
     assert (player.name, player.rules) == (name, DUPLAS)
-    assert repr(player) == f"<ScriptedPlayer {name}>"
+    assert repr(player) == f"<{type(player).__name__} {name}>"
 
 
 def test_a_name_takes_options_and_is_called_by_all_of_the_spec() -> None:
@@ -93,7 +93,10 @@ def test_callables_and_players_are_taken_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("", "unknown player ''; players: random, heaviest, doubles, variety, counting, or package.module:Class"),
+        (
+            "",
+            "unknown player ''; players: random, heaviest, doubles, variety, counting, search, oracle, or package",
+        ),
         ("heavyest", "unknown player 'heavyest' (did you mean 'heaviest'?); players: random, heaviest, doubles"),
         ("doubles:", "unknown player 'doubles:' (did you mean 'doubles'?)"),
         (":Noted", "unknown player ':Noted'"),

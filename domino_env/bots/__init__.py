@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from ..players import Player, PlayerSpec, Registry
+from ..remote.player import HTTPPlayer
 from ..rules import RuleSet
 from .scripted import SCRIPTED, ScriptedPlayer
+
+
+def _search(rules: RuleSet, **options: Any) -> Player:
+    from .search import SearchPlayer  # not before it is asked for: it brings the solver along
+
+    return SearchPlayer(rules, **options)
+
+
+def _oracle(rules: RuleSet, **options: Any) -> Player:
+    from .oracle import OraclePlayer
+
+    return OraclePlayer(rules, **options)
 
 
 def _scripted(kind: str) -> Callable[..., Player]:
@@ -17,8 +30,10 @@ def _scripted(kind: str) -> Callable[..., Player]:
     return make
 
 
-#: Every player that has a name of its own.
-PLAYERS: Final = Registry({name: _scripted(name) for name in SCRIPTED})
+#: Every player that has a name of its own; beside these, players behind an address.
+PLAYERS: Final = Registry(
+    {**{name: _scripted(name) for name in SCRIPTED}, "search": _search, "oracle": _oracle}, {"http": HTTPPlayer}
+)
 
 
 def make_player(spec: PlayerSpec, rules: RuleSet) -> Player:

@@ -1,0 +1,59 @@
+"""Strength and time of `search` by its budget, for docs/bots.md: ``python docs/measure_search.py [DEALS]``."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+import numpy.typing as npt
+
+from domino_env import PRESETS, RuleSet
+from domino_env.arena import duel
+from domino_env.bots.search import SearchPlayer
+from domino_env.observation import Views
+from domino_env.players import Streams
+
+BUDGETS = {"duplas": (4, 16, 64, 256), "mano_a_mano": (16, 64), "blocos": (16, 64), "puxar": (16, 64)}
+
+
+class Timed(SearchPlayer):
+    """Counts what its choices cost, those among a single move left out."""
+
+    def __init__(self, rules: RuleSet, deals: int, aim: str) -> None:
+        super().__init__(rules, deals=deals, aim=aim)
+        self.seconds, self.choices = 0.0, 0
+
+    def act(self, views: Views, rng: Streams) -> npt.NDArray[np.int64]:
+        """As `search`."""
+        begin = time.process_time()
+        chosen = super().act(views, rng)
+        self.seconds += time.process_time() - begin
+        bits = views["legal"][:, 0] & (views["legal"][:, 0] - np.uint64(1)) | views["legal"][:, 1]
+        self.choices += int((bits != 0).sum())
+        return chosen
+
+
+def main(deals: int) -> None:
+    """Print a line for each preset, aim and budget."""
+    print("| preset | aim | deals sampled | rounds won against `counting` | points a round | ms a choice |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for preset, budgets in BUDGETS.items():
+        for aim in ("round", "match"):
+            for budget in budgets:
+                player = Timed(PRESETS[preset], budget, aim)
+                player.act(np.zeros(0, _views(player)), Streams.from_seed(0, 1))  # compile before the clock runs
+                result = duel(player, "counting", PRESETS[preset], deals=deals, seed=404)
+                per_choice = 1000 * player.seconds / player.choices
+                share = f"{result.win_share.mean:.1%} ± {(result.win_share.high - result.win_share.low) / 2:.1%}"
+                cells = [f"`{preset}`", aim, str(budget), share, f"{result.points.mean:+.3f}", f"{per_choice:.2f}"]
+                print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def _views(player: SearchPlayer) -> np.dtype[np.void]:
+    dtype: np.dtype[np.void] = player._room.seen.dtype
+    return dtype
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)

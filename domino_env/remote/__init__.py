@@ -1,0 +1,1 @@
+"""Players behind an address: a JSON protocol over HTTP, its client (a player) and its server."""
