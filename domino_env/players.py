@@ -127,24 +127,28 @@ PlayerSpec = str | Player | Callable[[RuleSet], Player]
 class Registry:
     """Players by name: `names` maps a name to what makes the player from rules and options.
 
-    `schemes` maps what stands before ``://`` in an address to what makes a player from rules, address and options.
+    `schemes` maps what stands before ``://`` in an address to what makes a player from rules, address and options;
+    `folders` what stands before ``/`` to the spec string of a class that takes the rest as its option ``name``.
     """
 
     def __init__(
         self,
         names: Mapping[str, Callable[..., Player]],
         schemes: Mapping[str, Callable[..., Player]] | None = None,
+        folders: Mapping[str, str] | None = None,
     ) -> None:
         self.names = dict(names)
         self.schemes = dict(schemes or {})
+        self.folders = dict(folders or {})
 
     def make(self, spec: PlayerSpec, rules: RuleSet) -> Player:
         """The player that `spec` names, for `rules`.
 
         Args:
             spec: a name (``"doubles"``), a spec string (``"package.module:Class?sims=50&mode=greedy"``: the
-                class is called with the rules and the options; values stand as they are, without escapes), an
-                address (``"http://localhost:8000?timeout=5"``), a callable that takes the rules, or a `Player`.
+                class is called with the rules and the options; values stand as they are, without escapes), a
+                released policy (``"zoo/duplas-v1"``, in a checkout), an address (``"http://localhost:8000?timeout=5"``),
+                a callable that takes the rules, or a `Player`.
 
         Raises:
             ValueError: an unknown name, a module or class that is not there, options it does not take.
@@ -156,6 +160,9 @@ class Registry:
                 raise ValueError(f"{spec!r} is no player: give a name, a callable that takes the rules, or a Player")
             return _player(spec(rules), spec)
         path, _, query = spec.partition("?")
+        folder, slash, name = path.partition("/")
+        if slash and folder in self.folders:
+            path, query = self.folders[folder], f"name={name}" + (f"&{query}" if query else "")
         scheme, address, _ = path.partition("://")
         if address and scheme in self.schemes:
             maker: Callable[..., Player] = partial(self.schemes[scheme], address=path)

@@ -77,7 +77,7 @@ def test_tiles_that_it_cannot_see_change_nothing(name: str) -> None:
 @pytest.mark.parametrize("preset", ["duplas", "mano_a_mano"])
 def test_where_one_deal_alone_is_possible_it_plays_as_the_solver(preset: str) -> None:
     rules, rng, decided = PRESETS[preset], random.Random(preset), 0
-    player = SearchPlayer(rules, deals=2, aim="points")
+    player = SearchPlayer(rules, deals=2, aim="points", solve=20)
     for seed in range(400):
         game = Game(rules, seed)
         while game.seat is not None:
@@ -169,7 +169,7 @@ def test_never_chooses_an_illegal_move(name: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("preset", PRESETS)
 def test_is_better_than_counting(preset: str) -> None:
-    result = duel("search?deals=48", "counting", PRESETS[preset], deals=800 if preset != "duplas" else 400, seed=77)
+    result = duel("search", "counting", PRESETS[preset], deals=800 if preset != "duplas" else 400, seed=77)
     assert result.points.low > 0, result
 
 

@@ -30,9 +30,11 @@ def _scripted(kind: str) -> Callable[..., Player]:
     return make
 
 
-#: Every player that has a name of its own; beside these, players behind an address.
+#: Every player that has a name of its own; beside these, players behind an address, and a checkout's released policies.
 PLAYERS: Final = Registry(
-    {**{name: _scripted(name) for name in SCRIPTED}, "search": _search, "oracle": _oracle}, {"http": HTTPPlayer}
+    {**{name: _scripted(name) for name in SCRIPTED}, "search": _search, "oracle": _oracle},
+    schemes={"http": HTTPPlayer},
+    folders={"zoo": "agents.zoo:Zoo"},
 )
 
 

@@ -41,8 +41,8 @@ _MATCH: Final = 2
 #: Deals between two looks at the clock.
 _CHUNK: Final = 8
 _TABLE_BITS: Final = 14
-#: Tiles left when the rest of a round is solved.
-_SOLVE: Final = 18
+#: Tiles left in all hands when the rest of a round is solved, by default.
+_SOLVE: Final = 20
 _NODES: Final = 100_000  # of one solution; hardly ever so many
 
 _ONE = np.uint64(1)
@@ -140,7 +140,7 @@ def _set_payoff(row: Any, rules: Any, side: int, aim: int, equity: Any, payoff: 
 
 @jit
 def _tiles_left(row: Any, rules: Any) -> int:
-    left = int(row["bottom"] - row["top"])
+    left = 0
     for seat in range(rules["players"]):
         left += popcount(row["hands"][seat])
     return left
@@ -293,8 +293,9 @@ class SearchPlayer(Player):
             else points.
         temperature: how strictly the other seats are taken to play as `policy`, in units of its scores: at 1 a
             move that scores 1 less is chosen 2.7 times as rarely. 0 weighs all deals alike.
-        solve: the rest of a round is solved when so many tiles are left in hands and boneyard; 0 never. With more
-            than two sides, where the solver's value is but a bound, the default is 0.
+        solve: the rest of a round is solved when so many tiles are left in all hands; 0 never. By default 20 where two
+            sides play without drawing. A solver would have all seats know what they will draw, which loses more
+            than it gains; and with more than two sides its value is but a bound.
         policy: the scripted player that plays rounds out.
 
     Raises:
@@ -321,7 +322,7 @@ class SearchPlayer(Player):
         settings = np.zeros(1, _SETTINGS)
         settings["aim"] = AIMS.index(aim)
         settings["temperature"] = number("temperature", temperature, 0.0)
-        by_default = _SOLVE if rules.num_sides == 2 else 0
+        by_default = _SOLVE if rules.num_sides == 2 and rules.draw == "none" else 0
         settings["solve"] = by_default if solve is None else whole("solve", solve, 0)
         payoff = solver.win_payoff(rules) if aim == "round" else solver.points_payoff(rules)
         solving = solver.new_work(rules, _TABLE_BITS)

@@ -6,7 +6,7 @@ Scripted opponents play inside the compiled step; other players are asked for al
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from ..state import NONE
 _NO_ACTIONS = np.zeros(0, np.int64)
 _ALL_ONES = np.uint64(0x0101010101010101)
 _S32 = np.uint64(32)
+_FEW = 256
 
 
 @jit
@@ -258,7 +259,7 @@ class LearnerTables:
                     rewards, self.done, lo, hi,
                 )  # fmt: skip
 
-            batch.in_parts(part)
+            self._in_parts(part, chosen)
             return
         while True:
             waiting = chosen & ~self.done & (batch.seat != self.learner)
@@ -282,6 +283,13 @@ class LearnerTables:
                 raise IllegalAction(f"player {name!r}: {error}", error.table, error.action) from None
             self._collect(waiting, rewards)
 
+    def _in_parts(self, work: Callable[[int, int], None], chosen: npt.NDArray[np.bool_]) -> None:
+        """As `Batch.in_parts`; but to wake another thread for a few tables takes longer than to play them."""
+        if np.count_nonzero(chosen) < _FEW:
+            work(0, len(chosen))
+        else:
+            self.batch.in_parts(work)
+
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "action_mask": None}  # a view of the array beside it
 
@@ -299,7 +307,7 @@ class LearnerTables:
                 self.tokens, lo, hi,
             )  # fmt: skip
 
-        self.batch.in_parts(part)
+        self._in_parts(part, chosen)
 
     @property
     def observation_space(self) -> spaces.Space[Any]:
