@@ -71,6 +71,7 @@ class RunConfig(Config):
     max_grad_norm: float = Field(default=0.5, gt=0)  # of each network
     gamma: float = Field(default=1.0, gt=0, le=1)  # from one decision of the table to the next
     gae_lambda: float = Field(default=0.5, ge=0, le=1)
+    lookahead: bool = True  # compare all legal actions through the critic; else only the played one, by GAE
     hidden: list[Annotated[int, Field(ge=1)]] = [128, 128]
     critic_hidden: list[Annotated[int, Field(ge=1)]] = [128, 128]
     activation: Literal["relu", "tanh"] = "relu"
@@ -119,6 +120,43 @@ def advantages(
     return found
 
 
+class Lookahead:
+    """What each legal action leads to, in the critic's view: every action is tried on a copy of its table."""
+
+    def __init__(self, batch: Batch, hidden_tiles: HiddenTiles, gamma: float, reward_scale: float) -> None:
+        self.source, self.hidden_tiles, self.gamma, self.scale = batch, hidden_tiles, gamma, reward_scale
+        self.copies = Batch(
+            batch.rules, batch.num_tables, 0, episode="match" if batch.match else "round",
+            reward="outcome" if batch.outcome else "points", skip_single=True, autoreset=False, threads=1,
+        )  # fmt: skip
+        self.seconds = 0.0  # spent in the environment
+
+    def values(self, critic: PolicyNet, device: torch.device) -> torch.Tensor:
+        """What the deciding side gains after each action, (n, actions); 0 for illegal ones."""
+        source, copies, sides = self.source, self.copies, self.source.rules.num_sides
+        rows, actions = np.nonzero(source.action_mask)
+        own = torch.from_numpy(source.seat[rows] % sides)
+        found = torch.zeros(source.action_mask.shape)
+        for start in range(0, len(rows), len(copies.done)):
+            part = slice(start, start + len(copies.done))
+            m = len(rows[part])
+            began = time.perf_counter()
+            for theirs, mine in ((source.state, copies.state), (source.legal, copies.legal)):
+                to = mine.view(np.uint8).reshape(len(mine), -1)  # records are copied field by field, bytes at once
+                np.take(theirs.view(np.uint8).reshape(len(theirs), -1), rows[part], axis=0, out=to[:m])
+            copies.done[:] = np.arange(len(copies.done)) >= m
+            copies.step(np.pad(actions[part], (0, len(copies.done) - m)), tables=~copies.done)
+            self.seconds += time.perf_counter() - began
+            hidden = torch.from_numpy(self.hidden_tiles.of(copies.state[:m], copies.seat[:m]))
+            seen = torch.cat([torch.from_numpy(copies.observation[:m]), hidden], 1)
+            next_side = torch.from_numpy(copies.seat[:m] % sides).long()
+            coming = by_side(critic(seen.to(device)).cpu(), next_side, sides)
+            coming[torch.from_numpy(copies.done[:m])] = 0
+            gains = torch.from_numpy(copies.rewards[:m]) * self.scale + self.gamma * coming
+            found[rows[part], actions[part]] = gains.gather(1, own[part].long()[:, None])[:, 0]
+        return found
+
+
 class Rollout:
     """What `steps` decisions at each of n tables were like; (steps, n, ...)."""
 
@@ -128,7 +166,8 @@ class Rollout:
         self.mask = torch.zeros((steps, n, actions), dtype=torch.int8)
         self.side = torch.zeros((steps + 1, n), dtype=torch.int64)
         self.action = torch.zeros((steps, n), dtype=torch.int64)
-        self.log_prob = torch.zeros((steps, n))
+        self.log_prob = torch.zeros((steps, n, actions))
+        self.outlook = torch.zeros((steps, n, actions))  # what the deciding side gains after each action
         self.value = torch.zeros((steps + 1, n, sides))  # of each side, also of the decisions that come next
         self.reward = torch.zeros((steps, n, sides))
         self.done = torch.zeros((steps, n), dtype=torch.bool)
@@ -155,6 +194,7 @@ class Trainer:
         self.batch = Batch(
             rules, config.tables, config.seed, episode=config.episode, reward=config.reward, skip_single=True, threads=1
         )
+        self.lookahead = Lookahead(self.batch, self.hidden_tiles, config.gamma, config.reward_scale)
         self.rollout = Rollout(
             config.steps, config.tables, encoding.size, self.hidden_tiles.size, rules.num_actions, rules.num_sides
         )
@@ -197,19 +237,19 @@ class Trainer:
     def play(self) -> float:
         """Fill the rollout with the policy's decisions, at all seats; the seconds spent in the environment."""
         batch, kept, device = self.batch, self.rollout, self.device
-        in_env = 0.0
+        in_env = self.lookahead.seconds = 0.0
         for t in range(self.config.steps):
             kept.observation[t] = torch.from_numpy(batch.observation)
             kept.mask[t] = torch.from_numpy(batch.action_mask)
             self._look(t)
+            if self.config.lookahead:
+                kept.outlook[t] = self.lookahead.values(self.critic, device)
             logits = masked(self.actor(kept.observation[t].to(device)), kept.mask[t].to(device))
-            log_probs = logits.log_softmax(1)
+            kept.log_prob[t] = logits.log_softmax(1)
             # The first action whose cumulated share passes the draw; in double, or rounding could pass them all.
-            shares = log_probs.double().exp().cumsum(1)
+            shares = logits.softmax(1).double().cumsum(1)
             drawn = torch.rand((len(shares), 1), dtype=torch.float64, device=device, generator=self.generator)
-            action = (shares <= drawn * shares[:, -1:]).sum(1)
-            kept.log_prob[t] = log_probs.gather(1, action[:, None])[:, 0]
-            kept.action[t] = action
+            kept.action[t] = (shares <= drawn * shares[:, -1:]).sum(1)
             began = time.perf_counter()
             batch.step(kept.action[t].numpy())
             in_env += time.perf_counter() - began
@@ -217,7 +257,7 @@ class Trainer:
             kept.done[t] = torch.from_numpy(batch.done)
         self._look(self.config.steps)
         kept.reward *= self.config.reward_scale
-        return in_env
+        return in_env + self.lookahead.seconds
 
     def _look(self, t: int) -> None:
         """Note the sides to act, what they do not see, and what the critic expects."""
@@ -237,17 +277,22 @@ class Trainer:
         side = kept.side[:-1].flatten()
         targets = from_side((gains + kept.value[:-1]).flatten(0, 1), side, sides)
         own = gains.flatten(0, 1).gather(1, side[:, None])[:, 0]
-        advantage = (own - own.mean()) / (own.std() + 1e-8)
+        if config.lookahead:
+            outlook = kept.outlook.flatten(0, 1)
+            expected = (kept.log_prob.flatten(0, 1).exp() * outlook).sum(1, keepdim=True)
+            advantage = (outlook - expected) / (own.std() + 1e-8)
+        else:
+            advantage = ((own - own.mean()) / (own.std() + 1e-8))[:, None]
         flat = (
             kept.observation.flatten(0, 1), kept.hidden[:-1].flatten(0, 1), kept.mask.flatten(0, 1),
-            kept.action.flatten(), kept.log_prob.flatten(), advantage, targets,
+            kept.action.flatten(), kept.log_prob.flatten(0, 1), advantage, targets,
         )  # fmt: skip
         flat = tuple(column.to(self.device) for column in flat)
         told: list[torch.Tensor] = []
         for _ in range(config.epochs):
             order = torch.randperm(config.rollout, device=self.device, generator=self.generator)
             for rows in order.split(config.batch_size):
-                told.append(self._step(*(column[rows] for column in flat), entropy_weight))
+                told.append(self._step(*(column.index_select(0, rows) for column in flat), entropy_weight))
         names = ("loss_policy", "loss_value", "entropy", "kl", "clipped", "grad_actor", "grad_critic")
         figures = dict(zip(names, torch.stack(told).mean(0).tolist(), strict=True))
         spread = targets.var().item()
@@ -276,10 +321,12 @@ class Trainer:
     ) -> torch.Tensor:
         """One minibatch; its losses and figures."""
         log_probs = masked(self.actor(observation), mask).log_softmax(1)
-        change = log_probs.gather(1, action[:, None])[:, 0] - old_log_prob
+        # PPO's objective is a mean over the actions played; with a value for every action, over all of them.
+        weight = old_log_prob.exp() if self.config.lookahead else functional.one_hot(action, mask.shape[1])
+        change = torch.where(mask.bool(), log_probs - old_log_prob, 0.0)
         ratio, clip = change.exp(), self.config.clip
         clipped = ratio.clamp(1 - clip, 1 + clip)
-        policy_loss = -torch.minimum(ratio * advantage, clipped * advantage).mean()
+        policy_loss = -(weight * torch.minimum(ratio * advantage, clipped * advantage)).sum(1).mean()
         entropy = -(log_probs.exp() * log_probs).sum(1).mean()  # 0 x a large finite number for the illegal ones
         value_loss = functional.mse_loss(self.critic(torch.cat([observation, hidden], 1)), target)
         self.optimizer.zero_grad(set_to_none=True)
@@ -291,7 +338,8 @@ class Trainer:
         ]
         self.optimizer.step()
         with torch.no_grad():
-            figures = (policy_loss, value_loss, entropy, (ratio - 1 - change).mean(), (ratio != clipped).float().mean())
+            kl, outside = (weight * (ratio - 1 - change)).sum(1).mean(), (weight * (ratio != clipped)).sum(1).mean()
+            figures = (policy_loss, value_loss, entropy, kl, outside)
             return torch.stack([*(figure.detach() for figure in figures), *norms])
 
     def state(self) -> dict[str, torch.Tensor]:
