@@ -36,9 +36,7 @@ def check_free(run: str) -> Path:
     """
     folder = Path(run)
     if held := [name for name in RUN_FILES if (folder / name).exists()]:
-        raise ConfigError(
-            f"run={run}: that folder holds a run ({', '.join(held)}); choose another, or remove it"
-        )
+        raise ConfigError(f"run={run}: that folder holds a run ({', '.join(held)}); choose another, or remove it")
     return folder
 
 
