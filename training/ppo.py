@@ -33,7 +33,7 @@ from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 from agents import checkpoint
-from agents.critic import CRITIC_FILE, HiddenTiles, by_side, from_side, new_critic
+from agents.critic import CRITIC_FILE, HiddenTiles, by_side, new_critic
 from agents.networks import PolicyNet, masked
 from domino_env import Batch, RuleSet, make_rules
 from domino_env._jit import source_hash
@@ -43,7 +43,7 @@ from domino_env.observation import encoding_of
 from .config import EVALUATION_SEEDS, Config, ConfigError, load_config
 from .plots import learning_curve
 from .runs import Diverged, add_line, check_free, judge, read_lines, stopping_at_signals, write_config
-from .selfplay import Lookahead, Rollout, advantages
+from .selfplay import Lookahead, Rollout, arrays_of, credit
 
 TRAINING_FILE = "training.safetensors"
 
@@ -193,33 +193,13 @@ class Trainer:
         seen = torch.cat([torch.from_numpy(batch.observation), kept.hidden[t]], 1).to(self.device)
         kept.value[t] = by_side(self.critic(seen).cpu(), kept.side[t], self.rules.num_sides)
 
-    def judge(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """How good the rollout's decisions were; (rows, ...), table after table at each step.
-
-        Returns:
-            The advantage of each decision for the side that made it (rows,), by GAE; what the policy learns from:
-            that again (rows, 1), or the advantages of all legal actions (rows, actions), in standard deviations
-            of the first; and what the critic should have said (rows, outputs).
-        """
-        config, kept = self.config, self.rollout
-        gains = advantages(kept.reward, kept.value, kept.done, config.gamma, config.gae_lambda)
-        side = kept.side[:-1].flatten()
-        targets = from_side((gains + kept.value[:-1]).flatten(0, 1), side, self.rules.num_sides)
-        own = gains.flatten(0, 1).gather(1, side[:, None])[:, 0]
-        if config.lookahead:
-            outlook = kept.outlook.flatten(0, 1)
-            better = outlook - (kept.log_prob.flatten(0, 1).exp() * outlook).sum(1, keepdim=True)
-        else:
-            better = (own - own.mean())[:, None]
-        return own, better / (own.std() + 1e-8), targets
-
     def learn(self) -> dict[str, float]:
         """Some epochs of minibatch steps on the rollout; losses and the like, averaged over all of them."""
         config, kept = self.config, self.rollout
         for group in self.optimizer.param_groups:
             group["lr"] = self._now(config.learning_rate, config.learning_rate_end)
         entropy_weight = self._now(config.entropy, config.entropy_end)
-        own, advantage, targets = self.judge()
+        own, advantage, targets = credit(kept, config.gamma, config.gae_lambda, all_actions=config.lookahead)
         flat = (
             kept.observation.flatten(0, 1), kept.hidden[:-1].flatten(0, 1), kept.mask.flatten(0, 1),
             kept.action.flatten(), kept.log_prob.flatten(0, 1), advantage, targets,
@@ -259,8 +239,10 @@ class Trainer:
         """One minibatch; its losses and figures."""
         log_probs = masked(self.actor(observation), mask).log_softmax(1)
         # PPO's objective is a mean over the actions played; with a value for every action, over all of them.
-        weight = old_log_prob.exp() if self.config.lookahead else functional.one_hot(action, mask.shape[1])
-        change = torch.where(mask.bool(), log_probs - old_log_prob, 0.0)
+        played = functional.one_hot(action, mask.shape[1]).to(old_log_prob.dtype)
+        weight = old_log_prob.exp() if self.config.lookahead else played
+        # Within bounds, so that an action that was all but impossible cannot count as 0 x infinity.
+        change = torch.where(mask.bool(), log_probs - old_log_prob, 0.0).clamp(-20, 20)
         ratio, clip = change.exp(), self.config.clip
         clipped = ratio.clamp(1 - clip, 1 + clip)
         policy_loss = -(weight * torch.minimum(ratio * advantage, clipped * advantage)).sum(1).mean()
@@ -281,19 +263,12 @@ class Trainer:
 
     def state(self) -> dict[str, torch.Tensor]:
         """All that goes on changing, but for the networks."""
-        kept = {name: torch.from_numpy(array) for name, array in self._arrays().items()}
+        kept = {name: torch.from_numpy(array) for name, array in arrays_of(self.batch).items()}
         for i, parameter in enumerate(self.optimizer.param_groups[0]["params"]):
             kept |= {f"adam.{i}.{name}": value for name, value in self.optimizer.state[parameter].items()}
         kept["generator"] = self.generator.get_state()
         kept["progress"] = torch.tensor([self.steps, self.seconds], dtype=torch.float64)
         return kept
-
-    def _arrays(self) -> dict[str, Any]:
-        batch = self.batch
-        return {
-            "tables": batch.state.view(np.uint8), "legal": batch.legal.view(np.int64), "done": batch.done,
-            "observation": batch.observation, "mask": np.ascontiguousarray(batch.action_mask),
-        }  # fmt: skip
 
     def restore(self, folder: Path) -> None:
         """Go on from a checkpoint.
@@ -306,7 +281,7 @@ class Trainer:
             critic, kept = load_file(folder / CRITIC_FILE), load_file(folder / TRAINING_FILE)
             self.actor.load_state_dict(policy.state_dict())
             self.critic.load_state_dict(critic)
-            for name, array in self._arrays().items():
+            for name, array in arrays_of(self.batch).items():
                 if array.shape != tuple(kept[name].shape):
                     raise ValueError(f"{name} has shape {tuple(kept[name].shape)}; this run's has {array.shape}")
             for i, parameter in enumerate(self.optimizer.param_groups[0]["params"]):
@@ -317,8 +292,8 @@ class Trainer:
             self.steps, self.seconds = int(kept["progress"][0]), float(kept["progress"][1])
         except (KeyError, ValueError, OSError, RuntimeError, SafetensorError) as error:
             raise checkpoint.CheckpointError(f"{folder}: {' '.join(str(error).split())}") from error
-        for name, array in self._arrays().items():
-            (self.batch.action_mask if name == "mask" else array)[:] = kept[name].numpy()
+        for name, array in arrays_of(self.batch).items():
+            array[:] = kept[name].numpy()
 
 
 class Run:

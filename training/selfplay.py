@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
-from agents.critic import HiddenTiles, by_side
+from agents.critic import HiddenTiles, by_side, from_side
 from agents.networks import PolicyNet
 from domino_env import Batch
 
@@ -85,3 +87,33 @@ class Rollout:
         self.value = torch.zeros((steps + 1, n, sides))  # of each side, also of the decisions that come next
         self.reward = torch.zeros((steps, n, sides))
         self.done = torch.zeros((steps, n), dtype=torch.bool)
+
+
+def credit(
+    kept: Rollout, gamma: float, gae_lambda: float, *, all_actions: bool
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """How good a rollout's decisions were; a row a decision, the tables of the first step first.
+
+    Returns:
+        The advantage of each decision for the side that made it (rows,), by GAE; what the policy learns from:
+        that again (rows, 1), or the advantages of all legal actions (rows, actions), in standard deviations
+        of the first; and what the critic should have said (rows, outputs).
+    """
+    gains = advantages(kept.reward, kept.value, kept.done, gamma, gae_lambda)
+    side = kept.side[:-1].flatten()
+    targets = from_side((gains + kept.value[:-1]).flatten(0, 1), side, gains.shape[2])
+    own = gains.flatten(0, 1).gather(1, side[:, None])[:, 0]
+    if all_actions:
+        outlook = kept.outlook.flatten(0, 1)
+        better = outlook - (kept.log_prob.flatten(0, 1).exp() * outlook).sum(1, keepdim=True)
+    else:
+        better = (own - own.mean())[:, None]
+    return own, better / (own.std() + 1e-8), targets
+
+
+def arrays_of(batch: Batch) -> dict[str, npt.NDArray[Any]]:
+    """A batch's own arrays (not copies), of types that tensors can have: where its tables stand."""
+    return {
+        "tables": batch.state.view(np.uint8), "legal": batch.legal.view(np.int64), "done": batch.done,
+        "observation": batch.observation, "mask": batch.action_mask,
+    }  # fmt: skip
