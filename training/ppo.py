@@ -113,6 +113,10 @@ class Trainer:
             for net in (self.actor, self.critic):  # begins by playing uniformly, and expecting nothing
                 net.layers[-1].weight.mul_(0.01)
                 net.layers[-1].bias.zero_()
+                # What single rounds never show must not matter to a policy that then plays matches.
+                for name in ("scores", "multiplier"):
+                    if part := encoding.slices.get(name):
+                        net.layers[0].weight[:, part.start : part.stop] = 0
                 net.to(self.device)
         parameters = [*self.actor.parameters(), *self.critic.parameters()]
         self.optimizer = torch.optim.Adam(parameters, lr=config.learning_rate, eps=1e-5, fused=True)
