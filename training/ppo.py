@@ -203,10 +203,10 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = self._now(config.learning_rate, config.learning_rate_end)
         entropy_weight = self._now(config.entropy, config.entropy_end)
-        found = credit(kept, config.gamma, config.gae_lambda, all_actions=config.lookahead)
+        own, advantage, targets = credit(kept, config.gamma, config.gae_lambda, all_actions=config.lookahead)
         flat = (
             kept.observation.flatten(0, 1), kept.hidden[:-1].flatten(0, 1), kept.mask.flatten(0, 1),
-            kept.action.flatten(), kept.log_prob.flatten(0, 1), found.advantage, found.trace, found.target,
+            kept.action.flatten(), kept.log_prob.flatten(0, 1), advantage, targets,
         )  # fmt: skip
         flat = tuple(column.to(self.device) for column in flat)
         told: list[torch.Tensor] = []
@@ -216,11 +216,11 @@ class Trainer:
                 told.append(self._step(*(column.index_select(0, rows) for column in flat), entropy_weight))
         names = ("loss_policy", "loss_value", "entropy", "kl", "clipped", "grad_actor", "grad_critic")
         figures = dict(zip(names, torch.stack(told).mean(0).tolist(), strict=True))
-        spread = found.target.var().item()
+        spread = targets.var().item()
         return {
             **figures,
             "value_explained": 1 - figures["loss_value"] / spread if spread else 0.0,
-            "advantage_std": found.own.std().item(),
+            "advantage_std": own.std().item(),
             "learning_rate": self.optimizer.param_groups[0]["lr"],
             "entropy_weight": entropy_weight,
             "episode_length": config.rollout / max(1, int(kept.done.sum())),
@@ -237,7 +237,6 @@ class Trainer:
         action: torch.Tensor,
         old_log_prob: torch.Tensor,
         advantage: torch.Tensor,
-        trace: torch.Tensor,
         target: torch.Tensor,
         entropy_weight: float,
     ) -> torch.Tensor:
@@ -250,9 +249,7 @@ class Trainer:
         change = torch.where(mask.bool(), log_probs - old_log_prob, 0.0).clamp(-20, 20)
         ratio, clip = change.exp(), self.config.clip
         clipped = ratio.clamp(1 - clip, 1 + clip)
-        by_actions = (weight * torch.minimum(ratio * advantage, clipped * advantage)).sum(1)
-        later = torch.minimum(ratio * trace[:, None], clipped * trace[:, None]).gather(1, action[:, None])[:, 0]
-        policy_loss = -(by_actions + later).mean()
+        policy_loss = -(weight * torch.minimum(ratio * advantage, clipped * advantage)).sum(1).mean()
         entropy = -(log_probs.exp() * log_probs).sum(1).mean()  # 0 x a large finite number for the illegal ones
         value_loss = functional.mse_loss(self.critic(torch.cat([observation, hidden], 1)), target)
         self.optimizer.zero_grad(set_to_none=True)

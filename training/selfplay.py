@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -89,35 +89,26 @@ class Rollout:
         self.done = torch.zeros((steps, n), dtype=torch.bool)
 
 
-class Credit(NamedTuple):
-    """How good a rollout's decisions were; a row a decision, the tables of the first step first."""
+def credit(
+    kept: Rollout, gamma: float, gae_lambda: float, *, all_actions: bool
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """How good a rollout's decisions were; a row a decision, the tables of the first step first.
 
-    own: torch.Tensor  # (rows,), each decision's advantage for the side that made it, by GAE
-    advantage: torch.Tensor  # (rows, actions), what the policy learns of each action; or (rows, 1), of the played one
-    trace: torch.Tensor  # (rows,), what it learns of the played one besides, from what came after the next decision
-    target: torch.Tensor  # (rows, outputs), what the critic should have said
-
-
-def credit(kept: Rollout, gamma: float, gae_lambda: float, *, all_actions: bool) -> Credit:
-    """Judge a rollout's decisions; what the policy learns from is in standard deviations of `own`.
-
-    A decision's advantage by GAE is what it was seen to gain up to the next decision, in the critic's
-    view, and the trace of what came after. With `all_actions` the first part is known for every
-    action, so the policy need not learn it from the played one alone.
+    Returns:
+        The advantage of each decision for the side that made it (rows,), by GAE; what the policy learns from:
+        that again (rows, 1), or the advantages of all legal actions (rows, actions), in standard deviations
+        of the first; and what the critic should have said (rows, outputs).
     """
     gains = advantages(kept.reward, kept.value, kept.done, gamma, gae_lambda)
     side = kept.side[:-1].flatten()
     targets = from_side((gains + kept.value[:-1]).flatten(0, 1), side, gains.shape[2])
-    one_step = advantages(kept.reward, kept.value, kept.done, gamma, 0.0)
-    own, near = (found.flatten(0, 1).gather(1, side[:, None])[:, 0] for found in (gains, one_step))
+    own = gains.flatten(0, 1).gather(1, side[:, None])[:, 0]
     if all_actions:
         outlook = kept.outlook.flatten(0, 1)
-        advantage = outlook - (kept.log_prob.flatten(0, 1).exp() * outlook).sum(1, keepdim=True)
-        trace = own - near
+        better = outlook - (kept.log_prob.flatten(0, 1).exp() * outlook).sum(1, keepdim=True)
     else:
-        advantage, trace = (own - own.mean())[:, None], torch.zeros_like(own)
-    spread = own.std() + 1e-8
-    return Credit(own, advantage / spread, trace / spread, targets)
+        better = (own - own.mean())[:, None]
+    return own, better / (own.std() + 1e-8), targets
 
 
 def arrays_of(batch: Batch) -> dict[str, npt.NDArray[Any]]:
