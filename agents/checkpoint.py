@@ -67,8 +67,16 @@ def make_card(
     return Card(preset, changes, encoding_of(rules).fingerprint, hidden, activation, steps, code, config or {})
 
 
-def save(folder: str | os.PathLike[str], policy: PolicyNet, card: Card) -> Path:
+def save(
+    folder: str | os.PathLike[str],
+    policy: PolicyNet,
+    card: Card,
+    others: Mapping[str, Mapping[str, torch.Tensor]] | None = None,
+) -> Path:
     """Write a checkpoint at `folder`; its path.
+
+    Args:
+        others: more tensors to keep with it, by the name of their file.
 
     Raises:
         CheckpointError: `folder` exists, or weights are NaN or infinite. Nothing was written.
@@ -84,6 +92,8 @@ def save(folder: str | os.PathLike[str], policy: PolicyNet, card: Card) -> Path:
     part.mkdir(parents=True)
     try:
         save_file(weights, part / WEIGHTS_FILE)
+        for name, tensors in (others or {}).items():
+            save_file({key: tensor.detach().cpu().contiguous() for key, tensor in tensors.items()}, part / name)
         (part / CARD_FILE).write_text(json.dumps(asdict(card), indent=2) + "\n", encoding="utf-8")
         os.replace(part, target)
     except SafetensorError as error:
@@ -148,3 +158,9 @@ def newest(run: str | os.PathLike[str]) -> Path:
     if not found:
         raise CheckpointError(f"{folder} is neither a checkpoint nor a run folder with checkpoints")
     return found[-1]
+
+
+def remove_parts(run: str | os.PathLike[str]) -> None:
+    """Remove checkpoints of a run that were not finished, because their process was killed."""
+    for part in Path(run).glob("checkpoints/.*.part"):
+        shutil.rmtree(part, ignore_errors=True)

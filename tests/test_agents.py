@@ -320,3 +320,18 @@ def test_a_model_of_normalised_observations_is_refused() -> None:
     tables = DominoVecEnv(DUPLAS, num_envs=4, seed=1)
     with pytest.raises(ValueError, match="trained on normalised observations"):
         policy_of(model_with(VecNormalize(tables, norm_obs=True)))
+
+
+def test_a_policy_is_computed_on_one_thread_and_torch_then_has_as_many_as_before(random_views: MakeViews) -> None:
+    policy, seen = some_policy(), []
+    policy.register_forward_hook(lambda *_: seen.append(torch.get_num_threads()))
+    player, views = PolicyPlayer(DUPLAS, policy=policy), random_views(DUPLAS, 10)
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            player.act(views, Streams.from_seed(0, 10))
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [1, 1]

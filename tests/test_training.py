@@ -28,7 +28,7 @@ from agents.policy import PolicyPlayer
 from domino_env import PRESETS, make_rules
 from domino_env.arena import duel
 from domino_env.bots import PLAYERS
-from training import evaluate, sb3_maskable
+from training import evaluate, runs, sb3_maskable
 from training.config import EVALUATION_SEEDS, ConfigError, load_config
 from training.plots import learning_curve
 from training.sb3_maskable import RunConfig, main
@@ -68,7 +68,7 @@ def smoke_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_run_leaves_its_configuration(smoke_run: Path) -> None:
-    assert {file.name for file in smoke_run.iterdir()} == set(sb3_maskable.RUN_FILES)
+    assert {file.name for file in smoke_run.iterdir()} == set(runs.RUN_FILES)
     given, kept = load_config(RunConfig, SMOKE, [f"run={smoke_run}"]), smoke_run / "config.yaml"
     assert load_config(RunConfig, kept) == given
     assert set(yaml.safe_load(kept.read_text())) == set(RunConfig.model_fields)
@@ -106,7 +106,7 @@ def test_evaluations_are_on_the_same_deals_each_time_and_training_sees_none_of_t
         played.append((options["deals"], options["seed"], options["episode"]))
         return duel(*players, **options)
 
-    monkeypatch.setattr(sb3_maskable, "duel", noted)
+    monkeypatch.setattr(runs, "duel", noted)
     assert main(tiny(tmp_path / "run", f"seed={EVALUATION_SEEDS - 1}")) == 0
     assert played == [(20, EVALUATION_SEEDS, "round")] * 3
     with pytest.raises(ConfigError, match=f"seed={EVALUATION_SEEDS}: Input should be less than"):
@@ -332,11 +332,11 @@ def test_a_second_signal_does_what_it_did_before() -> None:
     asked: list[str] = []
     before = signal.signal(signal.SIGTERM, lambda *_: asked.append("before"))
     try:
-        with sb3_maskable.stopping_at_signals(lambda: asked.append("stop")):
+        with runs.stopping_at_signals(lambda: asked.append("stop")):
             signal.raise_signal(signal.SIGTERM)
             signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGTERM)
-        with sb3_maskable.stopping_at_signals(lambda: asked.append("stop")):
+        with runs.stopping_at_signals(lambda: asked.append("stop")):
             pass
         signal.raise_signal(signal.SIGTERM)
     finally:

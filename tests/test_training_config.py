@@ -2,36 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from training import sb3_maskable
-from training.config import load_config
+from training import ppo, sb3_maskable
+from training.config import Config, load_config
 from training.sb3_maskable import RunConfig, main
 
 ROOT = Path(__file__).parents[1]
 SMOKE = ROOT / "configs" / "sb3_maskable" / "smoke.yaml"
-# Each folder of configurations, and the class that its program reads them with.
-CLASSES = {"sb3_maskable": RunConfig}
+
+
+def sb3_maskable_config(file: Path) -> Config:
+    config = load_config(RunConfig, file, ["num_envs=2"])
+    sb3_maskable.make_tables(config)
+    return config
+
+
+def ppo_config(file: Path) -> Config:
+    config = load_config(ppo.RunConfig, file)
+    ppo.make_rules_of(config)
+    return config
+
+
+# Each folder of configurations, and how its program reads them.
+PROGRAMS: dict[str, Callable[[Path], Any]] = {"sb3_maskable": sb3_maskable_config, "ppo": ppo_config}
 FILES = sorted((ROOT / "configs").glob("*/*"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.name}")
 def test_every_configuration_loads_and_its_rules_and_players_exist(file: Path) -> None:
     assert file.suffix == ".yaml"
-    config = load_config(CLASSES[file.parent.name], file, ["num_envs=2"])
-    sb3_maskable.make_tables(config)
-    assert config.run.startswith("runs/")
+    assert PROGRAMS[file.parent.name](file).run.startswith("runs/")
 
 
-def test_every_folder_of_configurations_has_a_class_and_a_smoke_file() -> None:
+def test_no_two_configurations_share_a_run_folder() -> None:
+    folders = [PROGRAMS[file.parent.name](file).run for file in FILES]
+    assert len(set(folders)) == len(folders)
+
+
+def test_every_folder_of_configurations_has_a_program_and_a_smoke_file() -> None:
     folders = sorted(path for path in (ROOT / "configs").iterdir())
-    assert [folder.name for folder in folders] == sorted(CLASSES)
+    assert [folder.name for folder in folders] == sorted(PROGRAMS)
     missing = [folder.name for folder in folders if not (folder / "smoke.yaml").is_file()]
     assert not missing
-    assert all((ROOT / "training" / f"{name}.py").is_file() for name in CLASSES)
+    assert all((ROOT / "training" / f"{name}.py").is_file() for name in PROGRAMS)
 
 
 @pytest.mark.parametrize(

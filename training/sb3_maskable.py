@@ -12,18 +12,13 @@ SIGINT and SIGTERM save a checkpoint and end the run.
 from __future__ import annotations
 
 import argparse
-import json
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import torch
-import yaml
 from pydantic import Field, model_validator
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.callbacks import BaseCallback
@@ -32,18 +27,14 @@ from tqdm import tqdm
 
 from agents import checkpoint
 from agents.networks import ACTIVATIONS
-from agents.policy import PolicyPlayer
 from agents.sb3 import policy_of
 from domino_env._jit import source_hash
 from domino_env.adapters.sb3 import DominoVecEnv
-from domino_env.arena import duel
 from domino_env.bots import make_player
 
 from .config import EVALUATION_SEEDS, Config, ConfigError, load_config
 from .plots import learning_curve
-
-#: What a run leaves in its folder.
-RUN_FILES = ("config.yaml", "metrics", "evaluations.jsonl", "learning.png", "checkpoints")
+from .runs import Diverged, add_line, check_free, judge, stopping_at_signals, write_config
 
 
 class RunConfig(Config):
@@ -86,10 +77,6 @@ class RunConfig(Config):
                 "num_envs x steps_per_env; choose a divisor"
             )
         return self
-
-
-class Diverged(RuntimeError):
-    """The network gives NaN or infinity; nothing of it was saved."""
 
 
 class Progress(BaseCallback):
@@ -142,50 +129,15 @@ class Progress(BaseCallback):
         )  # fmt: skip
         checkpoint.save(self.folder / "checkpoints" / f"{steps:012d}", policy, card)
         shown = []
-        for opponent in self.config.evaluation_opponents:
-            result = duel(
-                PolicyPlayer(self.rules, policy=policy), opponent, self.rules,
-                deals=self.config.evaluation_deals, seed=EVALUATION_SEEDS, episode=self.config.episode,
-            )  # fmt: skip
-            line = {
-                "steps": steps,
-                "seconds": round(time.perf_counter() - self.started, 1),
-                "opponent": opponent,
-                "points": [result.points.mean, result.points.low, result.points.high],
-                "win_share": [result.win_share.mean, result.win_share.low, result.win_share.high],
-                "verdict": result.verdict,
-            }
-            with (self.folder / "evaluations.jsonl").open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
-            shown.append(f"{opponent} {result.points:+.3f}")
+        for line in judge(
+            policy, self.rules, self.config.evaluation_opponents, episode=self.config.episode,
+            deals=self.config.evaluation_deals, steps=steps, seconds=round(time.perf_counter() - self.started, 1),
+        ):  # fmt: skip
+            add_line(self.folder / "evaluations.jsonl", line)
+            shown.append(f"{line['opponent']} {line['points'][0]:+.3f}")
         if shown:
             against = ", ".join(shown)
             self.bar.write(f"{steps:>9,} decisions, points a round against {against}", file=sys.stderr)
-
-
-@contextmanager
-def stopping_at_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Call `stop` at the first SIGINT or SIGTERM; a second one does what it did before.
-
-    Outside the main thread, which alone gets signals, this changes nothing.
-    """
-    in_main = threading.current_thread() is threading.main_thread()
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM) if in_main}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def first(number: int, frame: Any) -> None:
-        restore()
-        stop()
-
-    for number in before:
-        signal.signal(number, first)
-    try:
-        yield
-    finally:
-        restore()
 
 
 def make_tables(config: RunConfig) -> DominoVecEnv:
@@ -235,16 +187,10 @@ def train(config: RunConfig) -> Path:
         Diverged: the network came to give NaN.
         OSError: the run folder cannot be written.
     """
-    folder = Path(config.run)
-    if held := [name for name in RUN_FILES if (folder / name).exists()]:
-        raise ConfigError(
-            f"run={config.run}: that folder holds a run ({', '.join(held)}); choose another, or remove it"
-        )
+    folder = check_free(config.run)
     torch.set_num_threads(config.threads)
     env = make_tables(config)
-    folder.mkdir(parents=True, exist_ok=True)
-    values = yaml.safe_dump(config.model_dump(), sort_keys=False)
-    (folder / "config.yaml").write_text(f"# domino_env's sources: {source_hash()}\n{values}", encoding="utf-8")
+    write_config(folder, config)
     model = make_model(config, env)
     model.set_logger(configure(str(folder / "metrics"), ["json", "tensorboard"]))
     progress = Progress(config, folder, env)
