@@ -13,12 +13,12 @@ from strategies import TABLES
 from domino_env import PRESETS, Batch, Game, make_rules
 from domino_env.arena import duel
 from domino_env.belief import Belief
-from domino_env.bots import make_player, solver
+from domino_env.bots import ScriptedPlayer, make_player, solver
 from domino_env.bots._solver_search import outcome_of
 from domino_env.bots.scripted import SCRIPTED
-from domino_env.bots.search import AIMS, SearchPlayer, _set_payoff, _worth
+from domino_env.bots.search import AIMS, SearchPlayer, _play_out, _set_payoff, _worth
 from domino_env.equity import Equity
-from domino_env.observation import Views
+from domino_env.observation import Views, new_views
 from domino_env.players import Streams
 from domino_env.rules import pack
 from domino_env.state import NONE, copy_state
@@ -124,6 +124,21 @@ def test_what_the_solver_goes_for_is_what_the_round_was_worth(preset: str) -> No
             seen += 1
     assert seen > 300
     assert (kept["round"] > before["round"]).any()
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_playouts_go_to_the_end_or_to_where_the_solver_takes_over(name: str) -> None:
+    rules = TABLES[name]
+    batch = Batch(rules, 60, 5, autoreset=False, observe=False)
+    packed, weights, seen = pack(rules), ScriptedPlayer(rules, "counting").weights, new_views(rules, 1)
+    for solve in (0, 4 * rules.players):
+        state, early = copy_state(batch.state), 0
+        for row in state:
+            _play_out(row, packed[0], weights[0], seen[0], solve)
+            left = sum(int(hand).bit_count() for hand in row["hands"])
+            assert row["seat"] == NONE or (solve and left <= solve)
+            early += row["seat"] != NONE
+        assert (early > 0) == (solve > 0)
 
 
 def test_a_budget_of_time(random_views: MakeViews) -> None:

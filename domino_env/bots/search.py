@@ -149,14 +149,12 @@ def _tiles_left(row: Any, rules: Any) -> int:
 @jit
 def _play_out(row: Any, rules: Any, weights: Any, seen: Any, solve: int) -> None:
     """Play a round on, every seat by its view, to its end or until `solve` tiles are left."""
-    left = _tiles_left(row, rules)
-    while row["seat"] != NONE and left > solve:
+    while row["seat"] != NONE and (solve == 0 or _tiles_left(row, rules) > solve):
         if num_legal(row) == 1:
             play(row, rules, nth_legal(row, 0))
         else:
             look(row, rules, int(row["seat"]), seen)
             play(row, rules, choose(seen, rules, weights, _ZERO))
-        left -= 1
 
 
 @jit
