@@ -123,7 +123,8 @@ def seed_streams(seed: int, first: int, streams: npt.NDArray[np.uint32], *, purp
     """Fill `streams` (uint32, (n, 4)) with the states of streams first … first+n−1 of `seed`.
 
     `purpose` keeps apart what one seed is used for (0 the deals, 1 random play, 2 the players, 3 the
-    learners' seats, 16 and up an arena's players): no streams are shared.
+    learners' seats or a terminal's hints, 4 beliefs, 16 and up an arena's players, 32 and 33 counts of outcomes): no
+    streams are shared.
     """
     seeded = np.empty(streams.shape, np.uint32)
     _seed_many(np.array(_words(seed, purpose), np.int64), first, seeded)
