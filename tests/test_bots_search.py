@@ -25,7 +25,7 @@ from domino_env.state import NONE, copy_state
 from domino_env.tiles import ACTION_NAMES
 
 MakeViews = Callable[..., Views]
-FAST = {"deals": 3, "solve": 12}
+FAST: dict[str, Any] = {"deals": 3, "solve": 12}
 
 
 def legal(views: Views, actions: Any) -> bool:
@@ -37,7 +37,7 @@ def test_plays_legal_moves_at_every_table(name: str, random_views: MakeViews) ->
     rules = TABLES[name]
     views = random_views(rules, 300)
     for aim in AIMS if rules.num_sides == 2 else AIMS[:2]:
-        player = SearchPlayer(rules, aim=aim, **FAST)  # type: ignore[arg-type]
+        player = SearchPlayer(rules, aim=aim, **FAST)
         assert legal(views, player.act(views, Streams.from_seed(1, len(views))))
 
 
@@ -45,8 +45,8 @@ def test_plays_legal_moves_at_every_table(name: str, random_views: MakeViews) ->
 def test_a_choice_follows_from_view_and_stream_alone(name: str, random_views: MakeViews) -> None:
     rules = TABLES[name]
     views = random_views(rules, 60)
-    chosen = SearchPlayer(rules, **FAST).act(views, Streams.from_seed(1, 60))  # type: ignore[arg-type]
-    other = SearchPlayer(rules, **FAST)  # type: ignore[arg-type]
+    chosen = SearchPlayer(rules, **FAST).act(views, Streams.from_seed(1, 60))
+    other = SearchPlayer(rules, **FAST)
     streams = Streams.from_seed(1, 60)
     for v in reversed(range(60)):
         assert other.act(views[v : v + 1], streams.rows(np.array([v])))[0] == chosen[v]
@@ -55,7 +55,7 @@ def test_a_choice_follows_from_view_and_stream_alone(name: str, random_views: Ma
 @pytest.mark.parametrize("name", ["duplas", "mano_a_mano", "blocos-3", "puxar"])
 def test_tiles_that_it_cannot_see_change_nothing(name: str) -> None:
     rules, rng, moved = TABLES[name], random.Random(name), 0
-    player = SearchPlayer(rules, **FAST)  # type: ignore[arg-type]
+    player = SearchPlayer(rules, **FAST)
     for seed in range(8):
         game = Game(rules, seed)
         for _ in range(rng.randrange(2, 10)):
@@ -93,6 +93,17 @@ def test_where_one_deal_alone_is_possible_it_plays_as_the_solver(preset: str) ->
                 decided += 1
             game.play(rng.choice(moves))
     assert decided >= 4
+
+
+@pytest.mark.parametrize("name", ["duplas", "blocos-3"])
+def test_a_round_worth_twice_as_much_is_played_the_same_for_points(name: str, random_views: MakeViews) -> None:
+    rules = TABLES[name]
+    views = random_views(rules, 400)
+    player, chosen = SearchPlayer(rules, deals=6, aim="points", solve=12), []
+    for multiplier in (1, 2):
+        views["multiplier"] = multiplier
+        chosen.append(player.act(views, Streams.from_seed(1, len(views))).tolist())
+    assert chosen[0] == chosen[1]
 
 
 @pytest.mark.parametrize("preset", PRESETS)

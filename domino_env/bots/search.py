@@ -159,7 +159,7 @@ def _play_out(row: Any, rules: Any, weights: Any, seen: Any, solve: int) -> None
 
 @jit
 def _begin(view: Any, sums: Any) -> int:
-    """List the legal moves; how many. Where both ends show one number, the right end is left out."""
+    """List the legal moves; how many there are. Where both ends show one number, the right end is left out."""
     count = 0
     for end in range(2):
         word = view["legal"][end]
@@ -186,58 +186,8 @@ def _heavier(sums: Any, log: float) -> float:
     return np.exp(log - sums["heaviest"])
 
 
-@jit
-def _add_deals(  # type: ignore[no-untyped-def]
-    deals, work, view, rules, weights, settings, equity, stream, rows, seen, sums, solving
-):
-    """Sample deals and add the worth of each move in them."""
-    side = int(view["seat"] % rules[0]["sides"])
-    for _ in range(deals):
-        deal(work, view, rules[0], stream, rows[0], rows[1])
-        weight = 1.0
-        if settings["temperature"] > 0.0:
-            log = _likelihood(work, view, rules[0], weights, settings["temperature"], rows[0], seen)
-            weight = _heavier(sums, log)
-        for i in range(sums["count"]):
-            rows[0] = rows[1]
-            play(rows[0], rules[0], sums["actions"][i])
-            _play_out(rows[0], rules[0], weights, seen, settings["solve"])
-            value = np.nan
-            if rows[0]["seat"] != NONE:
-                value = solver.value_of(rows[0], rules, solving, side, _NODES)
-                if np.isnan(value):
-                    _play_out(rows[0], rules[0], weights, seen, 0)
-            if np.isnan(value):
-                value = _worth(rows[0], rules[0], side, settings["aim"], equity)
-            sums["values"][i] += weight * value
-
-
-@jit
-def _prepare(  # type: ignore[no-untyped-def]
-    view, rules, work, settings, equity, stream, rows, sums, solving, payoff
-):
-    """Get ready to value a view's moves; how many differ."""
-    count = _begin(view, sums)
-    if count > 1:
-        prepare(view, rules[0], work)
-        if settings["aim"] == _MATCH and settings["solve"] > 0:  # other payoffs are the same in every round
-            deal(work, view, rules[0], stream, rows[0], rows[1])
-            _set_payoff(rows[0], rules[0], int(view["seat"] % rules[0]["sides"]), settings["aim"], equity, payoff)
-            solver.set_payoff(solving, payoff)
-    return count
-
-
-@jit
-def _best(sums: Any) -> int:
-    best = 0
-    for i in range(1, sums["count"]):
-        if sums["values"][i] > sums["values"][best]:
-            best = i
-    return sums["actions"][best]
-
-
 class _Room(NamedTuple):
-    """What compiled search reads and writes beside views."""
+    """What compiled search reads and writes beside views; arrays of one entry, but for `equity` and two `rows`."""
 
     work: Any
     weights: Any
@@ -251,20 +201,60 @@ class _Room(NamedTuple):
 
 
 @jit
+def _prepare(view: Any, rules: Any, room: Any, stream: Any) -> None:
+    """Get ready to value a view's moves."""
+    settings, row = room.settings[0], room.rows[0]
+    if _begin(view, room.sums[0]) == 1:
+        return
+    prepare(view, rules[0], room.work[0])
+    if settings["aim"] == _MATCH and settings["solve"] > 0:  # other payoffs are the same in every round
+        deal(room.work[0], view, rules[0], stream, row, room.rows[1])
+        _set_payoff(row, rules[0], int(view["seat"] % rules[0]["sides"]), settings["aim"], room.equity, room.payoff)
+        solver.set_payoff(room.solving, room.payoff)
+
+
+@jit
+def _value(row: Any, rules: Any, side: int, room: Any) -> float:
+    """What the position in `row`, which is written over, is worth to a side."""
+    settings = room.settings[0]
+    _play_out(row, rules[0], room.weights[0], room.seen[0], settings["solve"])
+    if row["seat"] != NONE:
+        value = solver.value_of(row, rules, room.solving, side, _NODES)
+        if not np.isnan(value):
+            return value
+        _play_out(row, rules[0], room.weights[0], room.seen[0], 0)
+    return _worth(row, rules[0], side, settings["aim"], room.equity)
+
+
+@jit
+def _add_deals(view: Any, rules: Any, room: Any, stream: Any, deals: int) -> None:
+    """Sample deals and add the worth of each move in them."""
+    work, settings, sums, rows = room.work[0], room.settings[0], room.sums[0], room.rows
+    side = int(view["seat"] % rules[0]["sides"])
+    for _ in range(deals):
+        deal(work, view, rules[0], stream, rows[0], rows[1])
+        if settings["aim"] != _MATCH:
+            rows[1]["multiplier"] = 1  # the solver counts points without; all moves alike, it changes no choice
+        weight = 1.0
+        if settings["temperature"] > 0.0:
+            temperature = settings["temperature"]
+            log = _likelihood(work, view, rules[0], room.weights[0], temperature, rows[0], room.seen[0])
+            weight = _heavier(sums, log)
+        for i in range(sums["count"]):
+            rows[0] = rows[1]
+            play(rows[0], rules[0], sums["actions"][i])
+            sums["values"][i] += weight * _value(rows[0], rules, side, room)
+
+
+@jit
 def _search(view: Any, rules: Any, room: Any, stream: Any, deals: int, fresh: bool) -> int:
     """Sample deals for a view, after those before if it is not `fresh`; the best move so far."""
-    work, settings, sums, solving = room.work[0], room.settings[0], room.sums[0], room.solving
-    count = int(sums["count"])
+    sums = room.sums[0]
     if fresh:
-        count = _prepare(
-            view, rules, work, settings, room.equity, stream, room.rows, sums, solving, room.payoff
-        )  # fmt: skip
-    if count > 1:
-        _add_deals(
-            deals, work, view, rules, room.weights[0], settings, room.equity, stream, room.rows, room.seen[0], sums,
-            solving,
-        )  # fmt: skip
-    return _best(sums)
+        _prepare(view, rules, room, stream)
+    if sums["count"] > 1:
+        _add_deals(view, rules, room, stream, deals)
+    return sums["actions"][sums["values"][: sums["count"]].argmax()]
 
 
 @jit
