@@ -11,7 +11,7 @@ import numpy.typing as npt
 from domino_env import PRESETS, RuleSet
 from domino_env.arena import duel
 from domino_env.bots.search import SearchPlayer
-from domino_env.observation import Views
+from domino_env.observation import Views, new_views
 from domino_env.players import Streams
 
 #: Deals sampled for a choice, by preset and aim.
@@ -49,18 +49,13 @@ def main(deals: int) -> None:
     for (preset, aim), budgets in BUDGETS.items():
         for budget in budgets:
             player = Timed(PRESETS[preset], budget, aim)
-            player.act(np.zeros(0, _views(player)), Streams.from_seed(0, 1))  # compiled first, and not counted
+            player.act(new_views(player.rules, 0), Streams.from_seed(0, 1))  # compiled first, and not counted
             player.seconds = 0.0
             result = duel(player, "counting", PRESETS[preset], deals=deals, seed=404)
             per_choice = 1000 * player.seconds / player.choices
             share = f"{result.win_share.mean:.1%} ± {(result.win_share.high - result.win_share.low) / 2:.1%}"
             cells = [f"`{preset}`", aim, str(budget), share, f"{result.points.mean:+.3f}", f"{per_choice:.2f}"]
             print(f"| {' | '.join(cells)} |", flush=True)
-
-
-def _views(player: SearchPlayer) -> np.dtype[np.void]:
-    dtype: np.dtype[np.void] = player._room.seen.dtype
-    return dtype
 
 
 if __name__ == "__main__":

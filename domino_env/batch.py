@@ -217,7 +217,7 @@ def _sample_many(legal: Any, rng: Any, actions: Any, lo: int, hi: int) -> None:
         actions[t] = nth_action(legal[t, 0], legal[t, 1], below(rng[t], count)) if count else 0
 
 
-def _cores() -> int:
+def cores() -> int:
     """The cores this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -301,7 +301,7 @@ class Batch:
         self._share_views()
         self._random = np.zeros((tables, 4), np.uint32)
         self._sampled = np.zeros(tables, np.int64)
-        wanted = threads or _cores()
+        wanted = threads or cores()
         self.threads = max(1, min(wanted, tables // _TABLES_A_THREAD))
         self._pool: ThreadPoolExecutor | None = None
         self._pool_process = -1

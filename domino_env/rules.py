@@ -150,6 +150,12 @@ class RuleSet:
         return self.players * self.num_tiles + draws
 
     @property
+    def most_points(self) -> int:
+        """The most that a round can be worth, before the multiplier, where the last tile scores (``batida``)."""
+        kinds = ("simples", "carroca", "la_e_lo", "cruzada", "block")
+        return max(int(getattr(self, f"points_{kind}")) for kind in kinds)
+
+    @property
     def score_steps(self) -> int:
         """Steps of the scale on which a player's view gives scores; 0 where there is no target."""
         return 0 if self.target is None else min(self.target, MAX_SCORE_STEPS)

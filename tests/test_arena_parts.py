@@ -227,7 +227,6 @@ def test_only_duels_on_the_same_deals_compare(change: dict[str, Any], message: s
 
 @pytest.mark.parametrize("ending", ["png", "svg"])
 def test_a_picture_is_painted(ending: str, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     table = cross_table(["counting?pips=0.1", "doubles", "random"], DUPLAS, deals=50)
     for rated in (None, ratings(table)):
         file = tmp_path / f"table.{ending}"

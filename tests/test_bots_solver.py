@@ -16,6 +16,7 @@ from domino_env import PRESETS, Game, RuleSet, make_rules
 from domino_env.bots._solver_search import _find_slot
 from domino_env.bots.solver import (
     NEITHER,
+    NO_LIMIT,
     OTHER,
     OWN,
     action_values,
@@ -29,8 +30,6 @@ from domino_env.bots.solver import (
 )
 from domino_env.rules import pack
 from domino_env.state import copy_state
-
-NO_LIMIT = 2**60
 
 
 def random_game(random: Random) -> Game:

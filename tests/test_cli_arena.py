@@ -108,7 +108,6 @@ def test_matches_in_several_processes_come_out_the_same(capsys: pytest.CaptureFi
 
 
 def test_a_picture_is_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     file = tmp_path / "table.png"
     assert run(capsys, "random", "doubles", "heaviest", "--deals", "50", "--picture", str(file))[0] == 0
     assert file.read_bytes().startswith(b"\x89PNG")

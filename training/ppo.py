@@ -37,6 +37,7 @@ from agents.critic import CRITIC_FILE, HiddenTiles, by_side, new_critic
 from agents.networks import PolicyNet, masked
 from domino_env import Batch, RuleSet, make_rules
 from domino_env._jit import source_hash
+from domino_env.arena import games_of
 from domino_env.bots import make_player
 from domino_env.observation import encoding_of
 
@@ -359,7 +360,7 @@ class Run:
             add_line(self.folder / "evaluations.jsonl", line)
             shown.append(f"{line['opponent']} {line['win_share'][0]:.1%}")
         if shown:
-            games = "matches" if config.episode == "match" else "rounds"
+            games = games_of(config.episode)
             self.bar.write(f"{trainer.steps:>11,} decisions, {games} won against {', '.join(shown)}", file=sys.stderr)
 
     def close(self) -> None:

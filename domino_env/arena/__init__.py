@@ -8,7 +8,7 @@ from .compare import Comparison, compare
 from .duels import Stopped, cross_table, duel, seatings
 from .games import Played, forfeit_points, play_games
 from .picture import picture
-from .results import Duel, Estimate, Forfeits, Samples, describe
+from .results import Duel, Estimate, Forfeits, Samples, describe, games_of
 from .tables import from_json, share_table, to_csv, to_json
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "duel",
     "forfeit_points",
     "from_json",
+    "games_of",
     "picture",
     "play_games",
     "seatings",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .results import Duel, Estimate
+from .results import Duel, Estimate, games_of
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Comparison:
         return self.points.verdict
 
     def __str__(self) -> str:
-        games = "matches" if self.episode == "match" else "rounds"
+        games = games_of(self.episode)
         return (
             f"{self.player} rather than {self.other} against {self.opponent}: {self.verdict}\n"
             f"  points a round {self.points:+.3f}   {games} won {self.win_share:+.1%}\n"

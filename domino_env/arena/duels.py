@@ -227,12 +227,11 @@ def duel(
         ValueError: too few deals, an unknown player, or one that chose what may not be played.
         Stopped: Ctrl-C; it holds the result of the deals played so far.
     """
-    plan = Plan.of(rules, episode, deals, seed, forfeit)
-    workers = whole("workers", workers, 1)
-    specs = (player, opponent)
-    made = [make_player(spec, plan.rules) for spec in specs]
-    with closing(_table(specs, made, plan, workers)) as table:
-        return _play(table, made, plan, (0, 1), progress)
+    (result,) = cross_table(
+        (player, opponent), rules, deals=deals, seed=seed, episode=episode, forfeit=forfeit, workers=workers,
+        progress=None if progress is None else lambda one, other, played: progress(played),
+    )  # fmt: skip
+    return result
 
 
 def cross_table(

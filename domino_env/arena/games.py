@@ -86,8 +86,7 @@ def forfeit_points(rules: RuleSet, episode: str) -> float:
     if episode == "match" and rules.target is not None:
         return float(rules.target)
     if rules.scoring == "batida":
-        kinds = ("simples", "carroca", "la_e_lo", "cruzada", "block")
-        return float(max(getattr(rules, f"points_{kind}") for kind in kinds))
+        return float(rules.most_points)
     others = (rules.players - 1) * rules.hand_size
     return float(np.sort(PIPS[: rules.num_tiles])[-others:].sum())
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .results import Duel
+from .results import Duel, games_of
 from .tables import names_of, shares_of
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def picture(duels: Sequence[Duel], file: str | Path, *, ratings: Ratings | None 
     if ratings:
         start = (left + sides[0] + 0.35) / width
         _bars(figure.add_axes((start, low, 1 - start - 0.12 / width, high)), ratings)
-    games = "matches" if duels[0].episode == "match" else "rounds"
+    games = games_of(duels[0].episode)
     above: dict[str, Any] = {"color": _INK, "va": "top"}
     figure.text(0.15 / width, 1 - 0.15 / height, duels[0].rules, size=12, weight="bold", **above)
     figure.text(

@@ -142,7 +142,7 @@ class Duel:
         return self.deals * self.seatings
 
     def __str__(self) -> str:
-        games = "matches" if self.episode == "match" else "rounds"
+        games = games_of(self.episode)
         seats = ", then ".join("+".join(map(str, taken)) for taken in self.seats)
         lines = [
             f"{self.player} against {self.opponent}: {self.verdict}",
@@ -156,6 +156,11 @@ class Duel:
                 lines.append(f"  {name} forfeited {own.count} of {self.games}:")
                 lines += [f"    {reason}" for reason in own.reasons]
         return "\n".join(lines)
+
+
+def games_of(episode: str) -> str:
+    """What an arena's games are called: "matches" or "rounds"."""
+    return "matches" if episode == "match" else "rounds"
 
 
 def describe(rules: RuleSet) -> str:

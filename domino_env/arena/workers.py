@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any
 
 from .._jit import source_hash
+from ..batch import cores
 from ..bots import make_player
 from ..players import PlayerSpec
 
@@ -29,8 +30,7 @@ class Workers:
 
     def __init__(self, players: Sequence[PlayerSpec], plan: Plan, workers: int) -> None:
         self.plan = plan
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        given = (list(players), replace(plan, threads=max(1, cores // workers)), source_hash())
+        given = (list(players), replace(plan, threads=max(1, cores() // workers)), source_hash())
         for player in players:
             try:
                 pickle.dumps(player)

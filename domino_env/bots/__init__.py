@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ..players import Player, PlayerSpec, Registry
-from ..remote.player import HTTPPlayer
 from ..rules import RuleSet
 from .scripted import SCRIPTED, ScriptedPlayer
 
@@ -23,6 +22,12 @@ def _oracle(rules: RuleSet, **options: Any) -> Player:
     return OraclePlayer(rules, **options)
 
 
+def _remote(rules: RuleSet, **options: Any) -> Player:
+    from ..remote.player import HTTPPlayer  # Python's HTTP client takes a while to import
+
+    return HTTPPlayer(rules, **options)
+
+
 def _scripted(kind: str) -> Callable[..., Player]:
     def make(rules: RuleSet, **preferences: float) -> Player:
         return ScriptedPlayer(rules, kind, **preferences)
@@ -33,7 +38,7 @@ def _scripted(kind: str) -> Callable[..., Player]:
 #: Every player that has a name of its own; beside these, players behind an address, and a checkout's released policies.
 PLAYERS: Final = Registry(
     {**{name: _scripted(name) for name in SCRIPTED}, "search": _search, "oracle": _oracle},
-    schemes={"http": HTTPPlayer},
+    schemes={"http": _remote},
     folders={"zoo": "agents.zoo:Zoo"},
 )
 

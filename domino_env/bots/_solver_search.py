@@ -82,8 +82,7 @@ def max_amount(rules: RuleSet) -> int:
     """The most points, before the multiplier, that a round can gain or cost a side."""
     if rules.scoring == "pips":
         return rules.max_pip * (rules.max_pip + 1) * (rules.max_pip + 2) // 2
-    names = ("simples", "carroca", "la_e_lo", "cruzada", "block")
-    return max(int(getattr(rules, f"points_{name}")) for name in names)
+    return rules.most_points
 
 
 def new_work(rules: RuleSet, table_bits: int = 16) -> Work:

@@ -13,18 +13,17 @@ from ..observation import Views
 from ..players import Player, Streams
 from ..rules import RuleSet, pack
 from ..state import State
-from .solver import action_values, new_work, points_payoff, set_payoff, win_payoff
+from .solver import NO_LIMIT, action_values, new_work, points_payoff, set_payoff, win_payoff
 
 #: What it goes for, and how the solver is told.
 AIMS = {"points": points_payoff, "round": win_payoff}
-_NO_LIMIT = 2**60
 
 
 @jit
 def _act_many(state: Any, rules: Any, work: Any, values: Any, out: Any) -> None:
     for t in range(state.shape[0]):
         values[:] = -np.inf
-        action_values(state[t], rules, work, int(state[t]["seat"] % rules[0]["sides"]), _NO_LIMIT, values)
+        action_values(state[t], rules, work, int(state[t]["seat"] % rules[0]["sides"]), NO_LIMIT, values)
         out[t] = values.argmax()
 
 

@@ -48,6 +48,7 @@ from ._solver_search import (
 
 __all__ = [
     "NEITHER",
+    "NO_LIMIT",
     "OTHER",
     "OWN",
     "VALUES",
@@ -66,7 +67,8 @@ __all__ = [
 #: What `solve` can tell by name.
 VALUES: Final = ("points", "win")
 
-_NO_LIMIT: Final = 2**60
+#: A `node_limit` that nothing reaches.
+NO_LIMIT: Final = 2**60
 _LARGEST_TABLE: Final = 26
 _ONE = np.uint64(1)
 
@@ -224,7 +226,7 @@ def solve(game: Game, value: str | Payoff = "points", *, side: int | None = None
     """
     work, side = _set_up(game, value, side, table_bits)
     packed, line = pack(game.rules), np.zeros(game.rules.num_tiles, np.int64)
-    found = float(value_of(game._state[0], packed, work, side, _NO_LIMIT))
+    found = float(value_of(game._state[0], packed, work, side, NO_LIMIT))
     nodes = int(work.info[0]["nodes"])
     rank = int(np.searchsorted(work.values[: int(work.info[0]["levels"])], found))
     length = _best_line(packed, work, side, rank, line)
@@ -239,5 +241,5 @@ def move_values(
     """What each legal move is worth with best play from then on; arguments and errors as for `solve`."""
     work, side = _set_up(game, value, side, table_bits)
     out = np.zeros(game.rules.num_actions)
-    action_values(game._state[0], pack(game.rules), work, side, _NO_LIMIT, out)
+    action_values(game._state[0], pack(game.rules), work, side, NO_LIMIT, out)
     return {move: float(out[move.action]) for move in game.legal_moves()}
