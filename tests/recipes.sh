@@ -3,15 +3,7 @@
 #   bash tests/recipes.sh NAME [ARGUMENT…]      further arguments go to pytest
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-name=${1:-}
-if [ -z "$name" ] || [ ! -f "docs/recipes/$name.txt" ]; then
-    echo "usage: bash tests/recipes.sh NAME, where docs/recipes/NAME.txt is one of:" docs/recipes/*.txt >&2
-    exit 2
-fi
-shift
+source tests/environment.sh
+environment docs/recipes tests/recipes.sh "${1:-}"
 
-environment=.venv-$name
-if [ ! -x "$environment/bin/pip" ]; then "${PYTHON:-python3}" -m venv --clear "$environment"; fi
-"$environment/bin/python" -m pip install --quiet --requirement "docs/recipes/$name.txt" --editable .
-
-exec "$environment/bin/python" -m pytest -m long "tests/test_recipes_$name.py" "$@"
+exec "$python" -m pytest -m long "tests/test_recipes_$1.py" "${@:2}"
