@@ -174,10 +174,7 @@ def _step_many(  # type: ignore[no-untyped-def]
             done[t] = True
             continue
         play(row, rules[0], actions[t])
-        if equity is None:
-            done[t] = settle(row, rules[0], match, outcome, skip)
-        else:
-            done[t] = settle(row, rules[0], match, outcome, skip, equity, chances[t])
+        done[t] = settle(row, rules[0], match, outcome, skip, equity, chances[t])
         if done[t] and autoreset:
             _start(row, rules[0], skip)
         keep_legal(row, legal, t)
@@ -290,7 +287,7 @@ class Batch:
         self._packed = pack(rules)
         #: Where rewards are equity: its table, and what each table's next reward counts from.
         self.equity = None if reward in REWARDS else reward_table(reward, rules, episode)
-        self.chances = np.zeros(tables if self.equity is not None else 0, CHANCE)
+        self.chances = np.zeros(tables, CHANCE)
         self.state = new_state(rules, tables)
         self.legal = np.zeros((tables, 2), np.uint64)
         self.done = np.zeros(tables, np.bool_)
@@ -314,8 +311,8 @@ class Batch:
 
     @property
     def bytes_per_table(self) -> int:
-        """Memory a table takes: state, observation, mask and random streams."""
-        own = (self.legal, self.done, self._all, self._random, self._sampled)
+        """Memory a table takes: state, observation, mask, random streams and the like."""
+        own = (self.legal, self.done, self._all, self._random, self._sampled, self.chances)
         seen = (self.observation, self._mask) if self._observing else ()
         return self.state.itemsize + sum(array[0].nbytes for array in (*own, *seen))
 
@@ -338,8 +335,7 @@ class Batch:
             seed_streams(one, self.first_table, self._random, purpose=1)
         self.rewards[chosen] = 0.0
         self.done[chosen] = False
-        if self.equity is not None:
-            self.chances["before"][chosen] = 0.5
+        self.chances["before"][chosen] = 0.5
         _start_many(self.state, self._packed, self.legal, chosen, self._skip)
         if self._observing:
             views, vectors = self.scratch()

@@ -63,10 +63,7 @@ def _advance_scripted(  # type: ignore[no-untyped-def]
             for side in range(sides):
                 row["rewards"][side] = 0.0
             play(row, rules[0], action)
-            if equity is None:
-                done[t] = settle(row, rules[0], match, outcome, False)
-            else:
-                done[t] = settle(row, rules[0], match, outcome, False, equity, chances[t])
+            done[t] = settle(row, rules[0], match, outcome, False, equity, chances[t])
             rewards[t] += row["rewards"][learner[t] % sides]
         keep_legal(row, legal, t)
 
