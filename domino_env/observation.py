@@ -22,6 +22,7 @@ import numpy.typing as npt
 from ._jit import jit, jit_inline, popcount
 from .rules import RuleSet, option, pack
 from .state import DRAW, HIDDEN, LARGE, NONE, SMALL, Sizes, sizes_for
+from .tiles import SUIT
 
 #: Rises when the meaning of a slice changes, so that a trained network is never fed another's input.
 ENCODING_VERSION: Final = 1
@@ -208,20 +209,44 @@ def encode(view: Any, rules: Any, vector: Any) -> None:
         for side in range(sides):
             level = view["scores"][side] * steps // rules["target"] if view["scores"][side] else 0
             word, at = _put(vector, word, at, _ones(level, steps), steps)
-        ties = _ones(_tie_steps(rules["tie_multiplier"], view["multiplier"]), _TIE_STEPS)
+        ties = _ones(tie_steps(rules["tie_multiplier"], view["multiplier"]), _TIE_STEPS)
         word, at = _put(vector, word, at, ties, _TIE_STEPS)
     if at & 63:
         vector["words"][at >> 6] = word
 
 
 @jit
-def _tie_steps(factor: int, multiplier: int) -> int:
+def tie_steps(factor: int, multiplier: int) -> int:
     """How many times the multiplier has grown by `factor`."""
     steps = 0
     while factor > 1 and multiplier >= factor:
         multiplier //= factor
         steps += 1
     return steps
+
+
+@jit
+def possible_tiles(view: Any, rules: Any, seat: int) -> Any:
+    """The tiles that another seat (counted from the observer) may hold, as the observer can tell."""
+    gone = view["hand"]
+    for other in range(rules["players"]):
+        gone |= view["placed"][other]
+    for number in range(rules["max_pip"] + 1):
+        if view["lacks"][0, seat] >> number & 1:
+            gone |= SUIT[number]
+    return ((_ONE << np.uint64(rules["tiles"])) - _ONE) & ~gone
+
+
+@jit
+def stuck_chance(possible: Any, count: int, fits: Any) -> float:
+    """The chance that `count` tiles drawn from `possible` include none of `fits`."""
+    total, without = popcount(possible), popcount(possible & ~fits)
+    chance = 1.0
+    for i in range(count):
+        if without <= i:
+            return 0.0
+        chance *= (without - i) / (total - i)
+    return chance
 
 
 @jit_inline

@@ -15,8 +15,9 @@ FILES = sorted(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.p
 
 # From the bottom up: a file imports from its own line and those above it in this list.
 LAYERS = (
-    "_checks _jit _rng tiles", "rules", "state", "scoring", "kernel", "observation history", "equity", "batch",
-    "events", "game", "match", "_notation_parse _notation_write notation perft players render",
+    "_checks _jit _rng tiles", "rules", "state", "scoring", "kernel",
+    "observation history _afterstates_write afterstates", "equity", "batch", "events", "game", "match",
+    "_notation_parse _notation_write notation perft players render",
     "remote", "_belief_walk _belief_places _belief_count belief", "bots", "arena rating",
     "envs adapters", "play cli bench bench_envs __main__",
 )  # fmt: skip

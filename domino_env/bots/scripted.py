@@ -16,7 +16,7 @@ import numpy.typing as npt
 from .._checks import near, one_of
 from .._jit import jit, lowest_bit, popcount
 from .._rng import next_u32
-from ..observation import Views
+from ..observation import Views, possible_tiles, stuck_chance
 from ..players import Player, Streams
 from ..rules import RuleSet, option, pack, preset_of
 from ..scoring import finish_of, pips_in
@@ -97,30 +97,6 @@ _ZERO = np.uint64(0)
 _S32 = np.uint64(32)
 #: A lead of so many pips in a blocked round is taken for certain.
 _SURE_LEAD: Final = 12.0
-
-
-@jit
-def possible_tiles(view: Any, rules: Any, seat: int) -> Any:
-    """The tiles that another seat (counted from the observer) may hold, as all can tell."""
-    gone = view["hand"]
-    for other in range(rules["players"]):
-        gone |= view["placed"][other]
-    for number in range(rules["max_pip"] + 1):
-        if view["lacks"][0, seat] >> number & 1:
-            gone |= SUIT[number]
-    return ((_ONE << np.uint64(rules["tiles"])) - _ONE) & ~gone
-
-
-@jit
-def stuck_chance(possible: Any, count: int, fits: Any) -> float:
-    """The chance that `count` tiles drawn from `possible` include none of `fits`."""
-    total, without = popcount(possible), popcount(possible & ~fits)
-    chance = 1.0
-    for i in range(count):
-        if without <= i:
-            return 0.0
-        chance *= (without - i) / (total - i)
-    return chance
 
 
 @jit
@@ -241,6 +217,26 @@ def _choose_many(views: Any, rules: Any, weights: Any, states: Any, rows: Any, o
         out[v] = choose(views[v], rules[0], weights[0], next_u32(states[rows[v]]))
 
 
+@jit
+def _share_many(views: Any, rules: Any, weights: Any, out: Any) -> None:
+    """Share 1 equally among the best actions of each view, those that `choose` draws from."""
+    for v in range(views.shape[0]):
+        best, equals = -np.inf, 0
+        for again in range(2):
+            for end in range(2):
+                word = views[v]["legal"][end]
+                while word:
+                    tile = lowest_bit(word)
+                    word &= word - _ONE
+                    value = score(views[v], rules[0], weights[0], tile, end)
+                    if again == 0 and value > best:
+                        best, equals = value, 1
+                    elif value == best and again == 0:
+                        equals += 1
+                    elif value == best:
+                        out[v, 2 * tile + end] = 1.0 / equals
+
+
 def preferences_of(kind: str, rules: RuleSet) -> dict[str, float]:
     """The weights of a kind of scripted player under `rules`, by name."""
     tuned = TUNED.get(kind, {})
@@ -279,6 +275,14 @@ class ScriptedPlayer(Player):
         """The best legal action by the weights for each view, (n,)."""
         out = np.empty(len(views), np.int64)
         _choose_many(views, pack(self.rules), self.weights, rng.states, rng.index, out)
+        return out
+
+    def chances(self, views: Views) -> npt.NDArray[np.float64]:
+        """How likely it is to choose each action in each view, (n, actions)."""
+        if not self.weights["draws"].any():
+            return super().chances(views)
+        out = np.zeros((len(views), self.rules.num_actions))
+        _share_many(views, pack(self.rules), self.weights, out)
         return out
 
 
