@@ -14,22 +14,23 @@ from domino_env.bots.search import SearchPlayer
 from domino_env.observation import Views, new_views
 from domino_env.players import Streams
 
-#: Deals sampled for a choice, by preset and aim.
+#: Deals sampled for a choice, by preset, policy and aim.
 BUDGETS = {
-    ("duplas", "round"): (4, 16, 64, 128, 256),
-    ("duplas", "match"): (16, 64),
-    ("mano_a_mano", "round"): (16, 64),
-    ("mano_a_mano", "match"): (16, 64),
-    ("blocos", "match"): (16, 64),
-    ("puxar", "match"): (16, 64),
+    ("duplas", "counting", "round"): (4, 16, 64, 128, 256),
+    ("duplas", "counting", "match"): (16, 64),
+    ("mano_a_mano", "counting", "round"): (16, 64),
+    ("mano_a_mano", "counting", "match"): (16, 64),
+    ("blocos", "counting", "match"): (16, 64),
+    ("puxar", "counting", "match"): (16, 64),
+    ("duplas", "champion", "round"): (4, 16, 64, 256),
 }
 
 
 class Timed(SearchPlayer):
     """Counts what its choices cost, those among a single move left out."""
 
-    def __init__(self, rules: RuleSet, deals: int, aim: str) -> None:
-        super().__init__(rules, deals=deals, aim=aim)
+    def __init__(self, rules: RuleSet, deals: int, policy: str, aim: str) -> None:
+        super().__init__(rules, deals=deals, policy=policy, aim=aim)
         self.seconds, self.choices = 0.0, 0
 
     def act(self, views: Views, rng: Streams) -> npt.NDArray[np.int64]:
@@ -43,18 +44,26 @@ class Timed(SearchPlayer):
 
 
 def main(deals: int) -> None:
-    """Print a line for each preset, aim and budget."""
-    print("| preset | aim | deals sampled | rounds won against `counting` | points a round | ms a choice |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for (preset, aim), budgets in BUDGETS.items():
+    """Print a line for each preset, policy, aim and budget."""
+    print("| preset | policy | aim | deals sampled | rounds won against `counting` | points a round | ms a choice |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for (preset, policy, aim), budgets in BUDGETS.items():
         for budget in budgets:
-            player = Timed(PRESETS[preset], budget, aim)
+            player = Timed(PRESETS[preset], budget, policy, aim)
             player.act(new_views(player.rules, 0), Streams.from_seed(0, 1))  # compiled first, and not counted
             player.seconds = 0.0
             result = duel(player, "counting", PRESETS[preset], deals=deals, seed=404)
             per_choice = 1000 * player.seconds / player.choices
             share = f"{result.win_share.mean:.1%} ± {(result.win_share.high - result.win_share.low) / 2:.1%}"
-            cells = [f"`{preset}`", aim, str(budget), share, f"{result.points.mean:+.3f}", f"{per_choice:.2f}"]
+            cells = [
+                f"`{preset}`",
+                f"`{policy}`",
+                aim,
+                str(budget),
+                share,
+                f"{result.points.mean:+.3f}",
+                f"{per_choice:.2f}",
+            ]
             print(f"| {' | '.join(cells)} |", flush=True)
 
 

@@ -23,6 +23,8 @@ from .observation import Views
 from .rules import RuleSet
 from .state import State
 
+#: So often is a player asked whether it always chooses the same.
+_ASKED: Final = 4
 _NUMBER: Final = re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
 
 
@@ -96,6 +98,19 @@ class Player(ABC):
     def act_on(self, state: State, rng: Streams) -> npt.NDArray[np.int64]:
         """As `act`, of a player that `sees_all`, for tables (n,) with a seat to act each."""
         raise NotImplementedError(f"player {self.name!r} chooses by what its seat sees alone")
+
+    def chances(self, views: Views) -> npt.NDArray[np.float64]:
+        """How likely it is to choose each action in each view, (n, actions).
+
+        This asks several times, and so serves players that always choose the same; one that draws has its own.
+
+        Raises:
+            ValueError: it did not choose the same each time.
+        """
+        chosen = [self.act(views, Streams.from_seed(seed, len(views))) for seed in range(_ASKED)]
+        if any((other != chosen[0]).any() for other in chosen):
+            raise ValueError(f"player {self.name!r} draws its moves and does not say how likely each is")
+        return np.eye(self.rules.num_actions)[chosen[0]]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>"

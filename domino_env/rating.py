@@ -77,7 +77,7 @@ def ratings(duels: Sequence[Duel], *, anchor: str | None = None) -> Ratings:
     Raises:
         ValueError: duels of different games; players that no chain of duels connects; an unknown anchor.
     """
-    for name in ("rules", "episode", "seatings"):
+    for name in ("rules", "episode", "fair_share"):
         if len(kinds := sorted({str(getattr(duel, name)) for duel in duels})) > 1:
             raise ValueError(f"the duels have different {name}: {', '.join(kinds)}; ratings are of one game")
     names = sorted(names_of(duels))

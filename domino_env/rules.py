@@ -258,6 +258,13 @@ def preset_of(rules: RuleSet) -> tuple[str, dict[str, Any]]:
     return min(options, key=lambda named: len(named[1]))
 
 
+def describe(rules: RuleSet) -> str:
+    """A rule set in words: its nearest preset and what differs, ``"duplas(target=10)"``."""
+    preset, changes = preset_of(rules)
+    inner = ", ".join(f"{name}={value!r}" for name, value in changes.items())
+    return f"{preset}({inner})" if inner else preset
+
+
 # What the kernel reads: one record, every field an int32, worded options as their numbers.
 PACKED: Final = np.dtype(
     [(spec.name, np.int32) for spec in dataclasses.fields(RuleSet)]

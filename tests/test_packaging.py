@@ -62,8 +62,8 @@ def test_the_wheel_brings_one_name_only(dist: Path) -> None:
         "domino_env",
         f"domino_env-{domino_env.__version__}.dist-info",
     }
-    sources = {path.relative_to(ROOT).as_posix() for path in (ROOT / "domino_env").rglob("*.py")}
-    assert sources <= set(names)
+    files = [path for kind in ("*.py", "*.npz") for path in (ROOT / "domino_env").rglob(kind)]
+    assert {path.relative_to(ROOT).as_posix() for path in files} <= set(names)
     assert "domino_env/py.typed" in names
 
 

@@ -95,7 +95,7 @@ def test_callables_and_players_are_taken_as_they_are() -> None:
     [
         (
             "",
-            "unknown player ''; players: random, heaviest, doubles, variety, counting, search, oracle, or package",
+            "unknown player ''; players: random, heaviest, doubles, variety, counting, search, champion, oracle",
         ),
         ("heavyest", "unknown player 'heavyest' (did you mean 'heaviest'?); players: random, heaviest, doubles"),
         ("doubles:", "unknown player 'doubles:' (did you mean 'doubles'?)"),

@@ -12,13 +12,13 @@ from typing import Final, Literal, TypeAlias
 from .._checks import one_of, whole
 from .._rng import check_seed
 from ..batch import EPISODES
-from ..bots import make_player
 from ..game import check_rules
-from ..players import Player, PlayerSpec
-from ..rules import RuleSet
+from ..players import Player
+from ..rules import RuleSet, describe
 from ..state import NONE
 from .games import play_games
-from .results import Duel, Estimate, Forfeits, Samples, describe
+from .partners import Partners, SideSpec, make_side, seatings_of
+from .results import Duel, Estimate, Forfeits, Samples
 from .workers import Workers
 
 _CHUNK: Final = 4096
@@ -73,19 +73,15 @@ class Part:
         return len(self.samples.points)
 
 
-def seatings(rules: RuleSet) -> list[list[bool]]:
-    """The first player's seats in each seating: those of each side once; the second player has all others."""
-    return [[rules.side_of(seat) == side for seat in range(rules.players)] for side in range(rules.num_sides)]
-
-
-def play_part(first: Player, second: Player, plan: Plan, start: int, count: int) -> Part:
+def play_part(first: Player | Partners, second: Player | Partners, plan: Plan, start: int, count: int) -> Part:
     """Play deals `start` … `start` + `count` − 1 in every seating."""
     rules, samples, forfeits = plan.rules, Samples.room(count), list[_Lost]()
-    ways = seatings(rules)
-    for number, mine in enumerate(ways):
+    ways = seatings_of(rules, first, second)
+    for number, way in enumerate(ways):
+        side = way.side
         played = play_games(
             rules,
-            [first if own else second for own in mine],
+            way.players,
             count,
             plan.seed,
             episode=plan.episode,
@@ -94,7 +90,6 @@ def play_part(first: Player, second: Player, plan: Plan, start: int, count: int)
             forfeit=plan.forfeit,
             threads=plan.threads,
         )
-        side = next(rules.side_of(seat) for seat, own in enumerate(mine) if own)
         samples.points[:] += played.points[:, side]
         samples.rounds[:] += played.rounds
         samples.shares[:] += played.shares(side)
@@ -111,7 +106,7 @@ def play_part(first: Player, second: Player, plan: Plan, start: int, count: int)
 class _Here:
     """Plays parts in this process."""
 
-    def __init__(self, players: Sequence[Player], plan: Plan) -> None:
+    def __init__(self, players: Sequence[Player | Partners], plan: Plan) -> None:
         self.players, self.plan = players, plan
 
     def parts(self, one: int, other: int) -> Iterator[Part]:
@@ -133,12 +128,12 @@ def next_size(size: int, count: int, seconds: float) -> int:
     return max(1, min(4 * size, int(count * _SECONDS_A_CHUNK / max(seconds, 1e-9))))
 
 
-def _table(specs: Sequence[PlayerSpec], made: Sequence[Player], plan: Plan, workers: int) -> _Here | Workers:
+def _table(specs: Sequence[SideSpec], made: Sequence[Player | Partners], plan: Plan, workers: int) -> _Here | Workers:
     return _Here(made, plan) if workers == 1 else Workers(specs, plan, workers)
 
 
 def _play(
-    table: _Here | Workers, made: Sequence[Player], plan: Plan, pair: tuple[int, int],
+    table: _Here | Workers, made: Sequence[Player | Partners], plan: Plan, pair: tuple[int, int],
     progress: Callable[[int], None] | None,
 ) -> Duel:  # fmt: skip
     """Play a duel of a table; raises `Stopped` with what was played up to a Ctrl-C."""
@@ -160,10 +155,12 @@ def _play(
     return _count(first, second, plan, samples, forfeits, plan.deals)
 
 
-def _count(first: Player, second: Player, plan: Plan, samples: Samples, forfeits: list[_Lost], deals: int) -> Duel:
+def _count(
+    first: Player | Partners, second: Player | Partners, plan: Plan, samples: Samples, forfeits: list[_Lost], deals: int
+) -> Duel:  # fmt: skip
     """The result of the first deals of a duel."""
     samples, rules = samples.first(deals), plan.rules
-    ways = seatings(rules)
+    ways = seatings_of(rules, first, second)
     wins, draws = int(samples.wins.sum()), int(samples.draws.sum())
     reasons = [
         (own, f"deal {deal}, seating {number}", reason)
@@ -185,7 +182,7 @@ def _count(first: Player, second: Player, plan: Plan, samples: Samples, forfeits
         draws=draws,
         losses=deals * len(ways) - wins - draws,
         rounds=int(samples.rounds.sum()),
-        seats=tuple(tuple(seat for seat, own in enumerate(mine) if own) for mine in ways),
+        seats=tuple(way.seats for way in ways),
         forfeits=Forfeits.of((where, reason) for own, where, reason in reasons if own),
         opponent_forfeits=Forfeits.of((where, reason) for own, where, reason in reasons if not own),
         samples=samples,
@@ -193,8 +190,8 @@ def _count(first: Player, second: Player, plan: Plan, samples: Samples, forfeits
 
 
 def duel(
-    player: PlayerSpec,
-    opponent: PlayerSpec,
+    player: SideSpec,
+    opponent: SideSpec,
     rules: RuleSet,
     *,
     deals: int,
@@ -212,7 +209,8 @@ def duel(
     unless the rules draw lots in between.
 
     Args:
-        player: a name, a spec string, a callable that takes the rules, or a `Player`.
+        player: a name, a spec string, a callable that takes the rules, or a `Player`; or a tuple of two, who play
+            as partners, each deal also with their seats exchanged.
         opponent: likewise.
         rules: what is played.
         deals: how many different deals, at least 2.
@@ -235,7 +233,7 @@ def duel(
 
 
 def cross_table(
-    players: Sequence[PlayerSpec],
+    players: Sequence[SideSpec],
     rules: RuleSet,
     *,
     deals: int,
@@ -265,7 +263,7 @@ def cross_table(
     """
     plan = Plan.of(rules, episode, deals, seed, forfeit)
     workers = whole("workers", workers, 1)
-    made = [make_player(player, plan.rules) for player in players]
+    made = [make_side(player, plan.rules) for player in players]
     names = [player.name for player in made]
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1 and len(names) > 2]:
         raise ValueError(f"two of the players have the name {twice[0]!r}; results could not be told apart")

@@ -63,7 +63,8 @@ def _below(duels: Sequence[Duel]) -> str:
     deals, seeds = sorted({duel.deals for duel in duels}), sorted({duel.seed for duel in duels})
     many = f"{deals[0]:,}" if len(deals) == 1 else f"{deals[0]:,} to {deals[-1]:,}"
     seeds_text = ", ".join(map(str, seeds))
-    text = f"{many} deals a pair, each in {duels[0].seatings} seatings; seed {seeds_text}; 95 % intervals"
+    ways = " or ".join(map(str, sorted({duel.seatings for duel in duels})))
+    text = f"{many} deals a pair, each in {ways} seatings; seed {seeds_text}; 95 % intervals"
     lost = sum(duel.forfeits.count + duel.opponent_forfeits.count for duel in duels)
     return f"{text}\n{lost:,} games forfeited" if lost else text
 

@@ -10,8 +10,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ..rules import RuleSet, preset_of
-
 #: Half the width of a 95 % interval, in standard errors.
 Z95: Final = 1.959963984540054
 #: Of so many forfeits the reasons are kept.
@@ -161,10 +159,3 @@ class Duel:
 def games_of(episode: str) -> str:
     """What an arena's games are called: "matches" or "rounds"."""
     return "matches" if episode == "match" else "rounds"
-
-
-def describe(rules: RuleSet) -> str:
-    """A rule set in words: its nearest preset and what differs, ``"duplas(target=10)"``."""
-    preset, changes = preset_of(rules)
-    inner = ", ".join(f"{name}={value!r}" for name, value in changes.items())
-    return f"{preset}({inner})" if inner else preset

@@ -26,7 +26,7 @@ def shares_of(duels: Sequence[Duel]) -> dict[tuple[str, str], Estimate]:
     shares = {}
     for result in duels:
         share = shares[result.player, result.opponent] = result.win_share
-        if result.seatings == 2 and result.player != result.opponent:
+        if result.fair_share == 0.5 and result.player != result.opponent:
             shares[result.opponent, result.player] = Estimate(1 - share.mean, 1 - share.high, 1 - share.low)
     return shares
 

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._jit import source_hash
 from ..batch import cores
-from ..bots import make_player
-from ..players import PlayerSpec
+from .partners import SideSpec, make_side
 
 if TYPE_CHECKING:
     from .duels import Part, Plan
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 class Workers:
     """So many processes, each with all players of a table."""
 
-    def __init__(self, players: Sequence[PlayerSpec], plan: Plan, workers: int) -> None:
+    def __init__(self, players: Sequence[SideSpec], plan: Plan, workers: int) -> None:
         self.plan = plan
         given = (list(players), replace(plan, threads=max(1, cores() // workers)), source_hash())
         for player in players:
@@ -106,7 +105,7 @@ class Workers:
         self._processes.clear()
 
 
-def _serve(connection: Connection, specs: list[PlayerSpec], plan: Plan, sources: str) -> None:
+def _serve(connection: Connection, specs: list[SideSpec], plan: Plan, sources: str) -> None:
     """Play what is asked for until the connection ends."""
     from .duels import next_size, play_part
 
@@ -125,7 +124,7 @@ def _serve(connection: Connection, specs: list[PlayerSpec], plan: Plan, sources:
                     "domino_env was edited since this program was started: its workers would run other code"
                 )
             if not made:
-                made = [make_player(spec, plan.rules) for spec in specs]
+                made = [make_side(spec, plan.rules) for spec in specs]
                 began = time.perf_counter()
             part = play_part(made[one], made[other], plan, start, count)
             connection.send((part, next_size(count, count, time.perf_counter() - began)))

@@ -16,6 +16,12 @@ def _search(rules: RuleSet, **options: Any) -> Player:
     return SearchPlayer(rules, **options)
 
 
+def _champion(rules: RuleSet, **options: Any) -> Player:
+    from .champion import ChampionPlayer
+
+    return ChampionPlayer(rules, **options)
+
+
 def _oracle(rules: RuleSet, **options: Any) -> Player:
     from .oracle import OraclePlayer
 
@@ -37,7 +43,7 @@ def _scripted(kind: str) -> Callable[..., Player]:
 
 #: Every player that has a name of its own; beside these, players behind an address, and a checkout's released policies.
 PLAYERS: Final = Registry(
-    {**{name: _scripted(name) for name in SCRIPTED}, "search": _search, "oracle": _oracle},
+    {**{name: _scripted(name) for name in SCRIPTED}, "search": _search, "champion": _champion, "oracle": _oracle},
     schemes={"http": _remote},
     folders={"zoo": "agents.zoo:Zoo"},
 )

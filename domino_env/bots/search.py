@@ -10,6 +10,8 @@ information in a computationally challenging game", JAIR 14, 2001) there are two
 - In playouts everybody moves by view. A solver lets all seats see all hands, and moves that rest on guessing them
   look good to it (strategy fusion: Frank and Basin, Artificial Intelligence 100, 1998); so it comes in late.
 
+Instead of a scripted player a trained policy and its critic may guide it: `policy_search` says how.
+
 What the player chooses follows from its view and its stream alone, but for a budget of time.
 """
 
@@ -26,13 +28,26 @@ from .._jit import jit, lowest_bit, popcount
 from ..belief import deal, new_work, prepare, restart
 from ..equity import Equity, chance_after
 from ..kernel import nth_legal, num_legal, play
-from ..observation import Views, look, new_views
-from ..players import Player, Streams
+from ..observation import Views, look, look_events, new_views
+from ..players import Player, PlayerSpec, Streams
 from ..rules import RuleSet, pack
 from ..scoring import add_outcome_rewards, add_round_rewards, next_starter
 from ..state import NONE, OUT, TIED, new_state
 from . import solver
-from .scripted import ScriptedPlayer, choose, score
+from .networks import PolicyNetworks, best_move, log_chance, networks_of
+from .policy_search import (
+    FLOOR,
+    NEGLIGIBLE,
+    PRIOR,
+    TEMPERATURE,
+    VALUES,
+    Advice,
+    aim_for,
+    foreseen,
+    like_moves,
+    new_advice,
+)
+from .scripted import SCRIPTED, ScriptedPlayer, choose, score
 
 #: What a searcher wants: points in the round, the round, the match.
 AIMS: Final = ("points", "round", "match")
@@ -43,6 +58,7 @@ _CHUNK: Final = 8
 _TABLE_BITS: Final = 14
 #: Tiles left in all hands when the rest of a round is solved, by default.
 _SOLVE: Final = 20
+_TEMPERATURE: Final = 6.0
 _NODES: Final = 100_000  # of one solution; hardly ever so many
 
 _ONE = np.uint64(1)
@@ -53,9 +69,25 @@ _SUMS: Final = np.dtype(
         ("actions", np.int64, (112,)),
         ("values", np.float64, (112,)),  # summed over deals by weight, which is relative to the heaviest deal's
         ("heaviest", np.float64),  # the logarithm of that weight
+        ("weight", np.float64),  # of all deals
+        ("prior", np.float64, (112,)),  # what the policy's own liking adds to each move's mean value
     ]
 )
 _SETTINGS: Final = np.dtype([("aim", np.int64), ("temperature", np.float64), ("solve", np.int64)])
+
+
+class _Room(NamedTuple):
+    """What compiled search reads and writes beside views; arrays of one entry, but for `equity` and two `rows`."""
+
+    work: Any
+    weights: Any
+    settings: Any
+    equity: Any
+    rows: Any
+    seen: Any
+    sums: Any
+    solving: Any
+    payoff: Any
 
 
 @jit
@@ -79,15 +111,25 @@ def _log_chance(view: Any, rules: Any, weights: Any, action: int, temperature: f
 
 
 @jit
-def _likelihood(work: Any, view: Any, rules: Any, weights: Any, temperature: float, row: Any, seen: Any) -> float:
-    """The logarithm of the chance that the other seats, dealt the last deal, would have played as they did."""
+def _likelihood(view: Any, rules: Any, room: Any, advice: Any, least: float) -> float:
+    """The logarithm of the chance that the other seats, dealt the last deal, would have played as they did.
+
+    Minus infinity as soon as it is known to be below `least`.
+    """
+    work, row, seen, temperature = room.work[0], room.rows[0], room.seen[0], room.settings[0]["temperature"]
     restart(work, view, rules, row)
     total = 0.0
     for i in range(work["num_plays"]):
         seat, action = int(row["seat"]), int(work["plays"][i])
         if seat != view["seat"] and num_legal(row) > 1:
             look(row, rules, seat, seen)
-            total += _log_chance(seen, rules, weights, action, temperature)
+            if advice is None:
+                total += _log_chance(seen, rules, room.weights[0], action, temperature)
+            else:
+                look_events(row, rules, seat, seen)
+                total += log_chance(seen, rules, advice.guide, action, temperature, FLOOR)
+            if total < least:
+                return -np.inf
         play(row, rules, action)
     return total
 
@@ -147,14 +189,23 @@ def _tiles_left(row: Any, rules: Any) -> int:
 
 
 @jit
-def _play_out(row: Any, rules: Any, weights: Any, seen: Any, solve: int) -> None:
-    """Play a round on, every seat by its view, to its end or until `solve` tiles are left."""
+def _play_out(row: Any, rules: Any, weights: Any, seen: Any, solve: int, advice: Any = None) -> None:
+    """Play a round on, every seat by its view, to its end or until `solve` tiles are left.
+
+    With a critic to ask, only what is forced is played.
+    """
     while row["seat"] != NONE and (solve == 0 or _tiles_left(row, rules) > solve):
         if num_legal(row) == 1:
             play(row, rules, nth_legal(row, 0))
-        else:
+        elif advice is None:
             look(row, rules, int(row["seat"]), seen)
             play(row, rules, choose(seen, rules, weights, _ZERO))
+        elif advice.settings[0]["playout"]:
+            look(row, rules, int(row["seat"]), seen)
+            look_events(row, rules, int(row["seat"]), seen)
+            play(row, rules, best_move(seen, rules, advice.guide))
+        else:
+            return
 
 
 @jit
@@ -168,10 +219,12 @@ def _begin(view: Any, sums: Any) -> int:
         while word:
             sums["actions"][count] = 2 * lowest_bit(word) + end
             sums["values"][count] = 0.0
+            sums["prior"][count] = 0.0
             word &= word - _ONE
             count += 1
     sums["count"] = count
     sums["heaviest"] = -np.inf
+    sums["weight"] = 0.0
     return count
 
 
@@ -181,32 +234,21 @@ def _heavier(sums: Any, log: float) -> float:
     if log > sums["heaviest"]:
         shrink = np.exp(sums["heaviest"] - log)
         sums["heaviest"] = log
+        sums["weight"] *= shrink
         for i in range(sums["count"]):
             sums["values"][i] *= shrink
     return np.exp(log - sums["heaviest"])
 
 
-class _Room(NamedTuple):
-    """What compiled search reads and writes beside views; arrays of one entry, but for `equity` and two `rows`."""
-
-    work: Any
-    weights: Any
-    settings: Any
-    equity: Any
-    rows: Any
-    seen: Any
-    sums: Any
-    solving: Any
-    payoff: Any
-
-
 @jit
-def _prepare(view: Any, rules: Any, room: Any, stream: Any) -> None:
+def _prepare(view: Any, rules: Any, room: Any, advice: Any, stream: Any) -> None:
     """Get ready to value a view's moves."""
     settings, row = room.settings[0], room.rows[0]
     if _begin(view, room.sums[0]) == 1:
         return
     prepare(view, rules[0], room.work[0])
+    if advice is not None:
+        like_moves(view, rules[0], room.sums[0]["prior"], advice)
     if settings["aim"] == _MATCH and settings["solve"] > 0:  # other payoffs are the same in every round
         deal(room.work[0], view, rules[0], stream, row, room.rows[1])
         _set_payoff(row, rules[0], int(view["seat"] % rules[0]["sides"]), settings["aim"], room.equity, room.payoff)
@@ -214,20 +256,22 @@ def _prepare(view: Any, rules: Any, room: Any, stream: Any) -> None:
 
 
 @jit
-def _value(row: Any, rules: Any, side: int, room: Any) -> float:
+def _value(row: Any, rules: Any, side: int, room: Any, advice: Any) -> float:
     """What the position in `row`, which is written over, is worth to a side."""
     settings = room.settings[0]
-    _play_out(row, rules[0], room.weights[0], room.seen[0], settings["solve"])
-    if row["seat"] != NONE:
+    _play_out(row, rules[0], room.weights[0], room.seen[0], settings["solve"], advice)
+    if row["seat"] != NONE and _tiles_left(row, rules[0]) <= settings["solve"]:
         value = solver.value_of(row, rules, room.solving, side, _NODES)
         if not np.isnan(value):
             return value
-        _play_out(row, rules[0], room.weights[0], room.seen[0], 0)
+        _play_out(row, rules[0], room.weights[0], room.seen[0], 0, advice)
+    if advice is not None and row["seat"] != NONE:
+        return foreseen(row, rules[0], side, advice)
     return _worth(row, rules[0], side, settings["aim"], room.equity)
 
 
 @jit
-def _add_deals(view: Any, rules: Any, room: Any, stream: Any, deals: int) -> None:
+def _add_deals(view: Any, rules: Any, room: Any, advice: Any, stream: Any, deals: int) -> None:
     """Sample deals and add the worth of each move in them."""
     work, settings, sums, rows = room.work[0], room.settings[0], room.sums[0], room.rows
     side = int(view["seat"] % rules[0]["sides"])
@@ -237,35 +281,52 @@ def _add_deals(view: Any, rules: Any, room: Any, stream: Any, deals: int) -> Non
             rows[1]["multiplier"] = 1  # the solver counts points without; all moves alike, it changes no choice
         weight = 1.0
         if settings["temperature"] > 0.0:
-            temperature = settings["temperature"]
-            log = _likelihood(work, view, rules[0], room.weights[0], temperature, rows[0], room.seen[0])
+            # Going through a round with a network costs more than all else: not for a deal that hardly counts.
+            least = -np.inf if advice is None else sums["heaviest"] - NEGLIGIBLE
+            log = _likelihood(view, rules[0], room, advice, least)
+            if log < least:
+                continue
             weight = _heavier(sums, log)
+        sums["weight"] += weight
         for i in range(sums["count"]):
             rows[0] = rows[1]
             play(rows[0], rules[0], sums["actions"][i])
-            sums["values"][i] += weight * _value(rows[0], rules, side, room)
+            sums["values"][i] += weight * _value(rows[0], rules, side, room, advice)
 
 
 @jit
-def _search(view: Any, rules: Any, room: Any, stream: Any, deals: int, fresh: bool) -> int:
+def _total(sums: Any, i: int) -> float:
+    return sums["values"][i] + sums["weight"] * sums["prior"][i]
+
+
+@jit
+def _search(view: Any, rules: Any, room: Any, advice: Any, stream: Any, deals: int, fresh: bool) -> int:
     """Sample deals for a view, after those before if it is not `fresh`; the best move so far."""
     sums = room.sums[0]
     if fresh:
-        _prepare(view, rules, room, stream)
+        _prepare(view, rules, room, advice, stream)
     if sums["count"] > 1:
-        _add_deals(view, rules, room, stream, deals)
-    return sums["actions"][sums["values"][: sums["count"]].argmax()]
+        _add_deals(view, rules, room, advice, stream, deals)
+    best = 0
+    for i in range(1, sums["count"]):
+        if _total(sums, i) > _total(sums, best):
+            best = i
+    return sums["actions"][best]
 
 
 @jit
-def _search_many(views: Any, rules: Any, room: Any, streams: Any, index: Any, deals: int, out: Any) -> None:
+def _search_many(
+    views: Any, rules: Any, room: Any, advice: Any, streams: Any, index: Any, deals: int, out: Any
+) -> None:
     for v in range(views.shape[0]):
-        out[v] = _search(views[v], rules, room, streams[index[v]], deals, True)
+        out[v] = _search(views[v], rules, room, advice, streams[index[v]], deals, True)
 
 
 @jit
-def _search_one(views: Any, v: int, rules: Any, room: Any, streams: Any, row: int, deals: int, fresh: bool) -> int:
-    return _search(views[v], rules, room, streams[row], deals, fresh)
+def _search_one(
+    views: Any, v: int, rules: Any, room: Any, advice: Any, streams: Any, row: int, deals: int, fresh: bool
+) -> int:
+    return _search(views[v], rules, room, advice, streams[row], deals, fresh)
 
 
 class SearchPlayer(Player):
@@ -277,17 +338,25 @@ class SearchPlayer(Player):
         ms: choose within so many milliseconds instead, looking at the clock every 8 deals. What is chosen then
             depends on the machine too.
         aim: what to go for: ``"points"`` in the round, the ``"round"`` itself (however many points), or the
-            ``"match"``, by the table of `domino_env.equity`. By default the match where there is such a table,
-            else points.
+            ``"match"``, by the table of `domino_env.equity`. By default what the policy's critic foretells; of a
+            scripted player the match where there is such a table, else points.
         temperature: how strictly the other seats are taken to play as `policy`, in units of its scores: at 1 a
-            move that scores 1 less is chosen 2.7 times as rarely. 0 weighs all deals alike.
-        solve: the rest of a round is solved when so many tiles are left in all hands; 0 never. By default 20 where two
-            sides play without drawing. A solver would have all seats know what they will draw, which loses more
-            than it gains; and with more than two sides its value is but a bound.
-        policy: the scripted player that plays rounds out.
+            move that scores 1 less is chosen 2.7 times as rarely. 0 weighs all deals alike. By default 6 for a
+            scripted player; 1, which is how it was trained to draw, for another.
+        solve: the rest of a round is solved when so many tiles are left in all hands; 0 never. By default 20 where
+            two sides play without drawing and a scripted player plays rounds out; else 0. A solver would have all
+            seats know all hands, and what they will draw: a critic knows better what comes of a position.
+        policy: how the others are taken to play, and who plays rounds out: a scripted player, or the spec of a
+            player that offers its networks (`networks.PolicyNetworks`), a critic among them.
+        prior: how much such a policy's own liking counts beside what its moves turn out to be worth, which so few
+            deals tell but roughly: that of a move that it chooses 2.7 times as often counts `prior` more, in units
+            of its critic's.
+        value: how such a policy's positions are valued: by its ``"critic"``, or by a ``"playout"`` of what it likes
+            best at every seat. By default the critic. Scripted players have but playouts.
 
     Raises:
-        ValueError: an option out of range, an unknown aim or policy, ``aim="match"`` without a table.
+        ValueError: an option out of range; an unknown aim, value or policy; ``aim="match"`` without a table, or an
+            aim that is not the critic's; a policy that is neither scripted nor offers networks.
     """
 
     def __init__(
@@ -297,27 +366,39 @@ class SearchPlayer(Player):
         deals: int = 64,
         ms: float | None = None,
         aim: str | None = None,
-        temperature: float = 6.0,
+        temperature: float | None = None,
         solve: int | None = None,
-        policy: str = "counting",
+        policy: PlayerSpec = "counting",
+        prior: float = PRIOR,
+        value: str | None = None,
     ) -> None:
         super().__init__(rules)
         self.name = "search"
         self.deals = whole("deals", deals, 1)
         self.ms = None if ms is None else number("ms", ms, 0.0)
+        self._advice: Advice | None = None
+        guide = _guide_of(policy, rules)
+        trained = isinstance(guide, PolicyNetworks)
+        value = one_of("value", value or ("critic" if trained else "playout"), VALUES if trained else VALUES[1:])
+        if isinstance(guide, PolicyNetworks):
+            weights, self._advice = ScriptedPlayer(rules).weights, new_advice(guide, value, number("prior", prior, 0.0))
+            aim = aim_for(guide, aim, value)
+        else:
+            weights = guide.weights
         equity = _equity_of(rules, aim)
         aim = ("points" if equity is None else "match") if aim is None else one_of("aim", aim, AIMS)
         settings = np.zeros(1, _SETTINGS)
         settings["aim"] = AIMS.index(aim)
-        settings["temperature"] = number("temperature", temperature, 0.0)
-        by_default = _SOLVE if rules.num_sides == 2 and rules.draw == "none" else 0
+        by_default = TEMPERATURE if trained else _TEMPERATURE
+        settings["temperature"] = by_default if temperature is None else number("temperature", temperature, 0.0)
+        by_default = _SOLVE if rules.num_sides == 2 and rules.draw == "none" and not trained else 0
         settings["solve"] = by_default if solve is None else whole("solve", solve, 0)
         payoff = solver.win_payoff(rules) if aim == "round" else solver.points_payoff(rules)
         solving = solver.new_work(rules, _TABLE_BITS)
         solver.set_payoff(solving, payoff)
         self._room = _Room(
             new_work(rules),
-            ScriptedPlayer(rules, policy).weights,
+            weights,
             settings,
             np.zeros((0, 0, 0, 0)) if equity is None else equity.table.copy(),
             new_state(rules, 2),
@@ -329,16 +410,31 @@ class SearchPlayer(Player):
 
     def act(self, views: Views, rng: Streams) -> npt.NDArray[np.int64]:
         """The move of the best mean value for each view, (n,)."""
-        out, rules = np.zeros(len(views), np.int64), pack(self.rules)
+        out, rules, room, advice = np.zeros(len(views), np.int64), pack(self.rules), self._room, self._advice
         if self.ms is None:
-            _search_many(views, rules, self._room, rng.states, rng.index, self.deals, out)
+            _search_many(views, rules, room, advice, rng.states, rng.index, self.deals, out)
             return out
         for v in range(len(views)):
             end, fresh = time.perf_counter() + self.ms / 1000, True
-            while fresh or (time.perf_counter() < end and self._room.sums[0]["count"] > 1):
-                out[v] = _search_one(views, v, rules, self._room, rng.states, int(rng.index[v]), _CHUNK, fresh)
+            while fresh or (time.perf_counter() < end and room.sums[0]["count"] > 1):
+                out[v] = _search_one(views, v, rules, room, advice, rng.states, int(rng.index[v]), _CHUNK, fresh)
                 fresh = False
         return out
+
+
+def _guide_of(policy: PlayerSpec, rules: RuleSet) -> ScriptedPlayer | PolicyNetworks:
+    """The scripted player that a policy is, or the networks that it offers."""
+    from . import PLAYERS  # which knows this module by name alone
+
+    if isinstance(policy, str) and policy.isidentifier() and policy not in PLAYERS.names:
+        return ScriptedPlayer(rules, policy)  # which knows what it may have meant
+    player = PLAYERS.make(policy, rules)
+    if isinstance(player, ScriptedPlayer):
+        return player
+    if networks := networks_of(player):
+        return networks
+    known = ", ".join(SCRIPTED)
+    raise ValueError(f"policy={policy!r} is neither scripted ({known}) nor a player with networks (champion, zoo/NAME)")
 
 
 def _equity_of(rules: RuleSet, aim: str | None) -> Equity | None:
