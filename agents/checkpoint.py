@@ -19,10 +19,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from domino_env import RuleSet, make_rules
-from domino_env.observation import encoding_of
+from domino_env.afterstates import Afterstates
+from domino_env.observation import Encoding, encoding_of
 from domino_env.rules import preset_of
 
-from .networks import PolicyNet, network_of
+from .networks import POLICIES, MoveNet, PolicyNet, network_of
 
 FORMAT: Final = 1
 WEIGHTS_FILE: Final = "policy.safetensors"
@@ -39,18 +40,29 @@ class Card:
 
     preset: str
     rules: dict[str, Any]  # fields that differ from the preset's
-    encoding: str  # fingerprint of the observations it was trained on
+    encoding: str  # fingerprint of what it was trained on: observations or afterstates
     hidden: list[int]
     activation: str
     steps: int  # decisions it was trained on
     code: str  # hash of the package's sources at the time
     config: dict[str, Any] = field(default_factory=dict)
+    sees: str = "observations"  # what the network is given: observations, or the afterstates of moves
     format: int = FORMAT
 
     @property
     def rule_set(self) -> RuleSet:
         """The rules it was trained under."""
         return make_rules(self.preset, **self.rules)
+
+
+def layout_of(sees: str, rules: RuleSet) -> Encoding | Afterstates:
+    """How what a kind of network is given is laid out."""
+    return Afterstates(rules) if sees == "afterstates" else encoding_of(rules)
+
+
+def sees_of(policy: PolicyNet | MoveNet) -> str:
+    """What a network is given."""
+    return next(sees for sees, kind in POLICIES.items() if isinstance(policy, kind))
 
 
 def make_card(
@@ -61,15 +73,18 @@ def make_card(
     steps: int,
     code: str,
     config: dict[str, Any] | None = None,
+    sees: str = "observations",
 ) -> Card:
-    """The card of a policy for `rules`."""
+    """The card of a policy for `rules`; `sees` is a key of `POLICIES`."""
     preset, changes = preset_of(rules)
-    return Card(preset, changes, encoding_of(rules).fingerprint, hidden, activation, steps, code, config or {})
+    return Card(
+        preset, changes, layout_of(sees, rules).fingerprint, hidden, activation, steps, code, config or {}, sees
+    )  # fmt: skip
 
 
 def save(
     folder: str | os.PathLike[str],
-    policy: PolicyNet,
+    policy: PolicyNet | MoveNet,
     card: Card,
     others: Mapping[str, Mapping[str, torch.Tensor]] | None = None,
 ) -> Path:
@@ -103,7 +118,7 @@ def save(
     return target
 
 
-def load(folder: str | os.PathLike[str]) -> tuple[PolicyNet, Card]:
+def load(folder: str | os.PathLike[str]) -> tuple[PolicyNet | MoveNet, Card]:
     """The policy (on the CPU, in evaluation mode) and card of a checkpoint.
 
     Raises:
@@ -114,15 +129,16 @@ def load(folder: str | os.PathLike[str]) -> tuple[PolicyNet, Card]:
         if not (source / name).is_file():
             raise CheckpointError(f"{source} is not a checkpoint: {name} is missing")
     card = _read_card(source / CARD_FILE)
-    encoding = encoding_of(card.rule_set)
-    if card.encoding != encoding.fingerprint:
+    layout = layout_of(card.sees, card.rule_set)
+    if card.encoding != layout.fingerprint:
         raise CheckpointError(
-            f"{source}: trained on observations {card.encoding}; this version's are {encoding.fingerprint}"
+            f"{source}: trained on {card.sees} {card.encoding}; this version's are {layout.fingerprint}"
         )
     try:
         weights = load_file(source / WEIGHTS_FILE)
         policy = network_of(
-            weights, card.hidden, card.activation, inputs=encoding.size, actions=card.rule_set.num_actions
+            POLICIES[card.sees], weights, card.hidden, card.activation, inputs=layout.size,
+            outputs=1 if card.sees == "afterstates" else card.rule_set.num_actions,
         )  # fmt: skip
     except (TypeError, ValueError, OSError, RuntimeError, SafetensorError) as error:
         raise CheckpointError(f"{source / WEIGHTS_FILE}: {' '.join(str(error).split())}") from error
@@ -137,6 +153,8 @@ def _read_card(file: Path) -> Card:
             raise ValueError(f"format {values.get('format')!r}; this version reads format {FORMAT}")
         card = Card(**values)
         _ = card.rule_set
+        if card.sees not in POLICIES:
+            raise ValueError(f"sees {card.sees!r}; this version knows {', '.join(POLICIES)}")
     except (TypeError, ValueError, AttributeError, OSError, RecursionError) as error:
         raise CheckpointError(f"{file}: {error}") from error
     return card

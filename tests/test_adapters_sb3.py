@@ -21,12 +21,14 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv, VecMonitor
 
+from agents.sb3 import MovePolicy
 from domino_env import PRESETS, History, IllegalAction, make_rules
 from domino_env.adapters.sb3 import DominoVecEnv
 from domino_env.envs.single import DominoEnv
 from domino_env.envs.tables import LearnerTables
 
 every_preset = pytest.mark.parametrize("preset", PRESETS)
+vectors_or_moves = pytest.mark.parametrize("moves", [False, True], ids=["vectors", "moves"])
 
 
 @pytest.fixture(autouse=True)
@@ -59,8 +61,9 @@ def test_masks_are_found_through_wrappers() -> None:
 
 
 @every_preset
-def test_equals_sb3s_own_vector_environment(preset: str) -> None:
-    arguments: dict[str, Any] = {"opponents": "heaviest", "episode": "match"}
+@vectors_or_moves
+def test_equals_sb3s_own_vector_environment(preset: str, moves: bool) -> None:
+    arguments: dict[str, Any] = {"opponents": "heaviest", "episode": "match", "moves": moves}
     ours = DominoVecEnv(preset, num_envs=1, seed=3, **arguments)
     theirs = DummyVecEnv([lambda: Monitor(DominoEnv(preset, **arguments))])
     theirs._seeds = [3]
@@ -90,9 +93,10 @@ def test_equals_sb3s_own_vector_environment(preset: str) -> None:
         assert (mine == its).all()
 
 
-def test_many_tables_are_those_of_learner_tables_and_rewards_add_up() -> None:
-    env = DominoVecEnv("puxar", num_envs=9, seed=5, episode="match", rules={"target": 20})
-    tables = LearnerTables(make_rules("puxar", target=20), 9, seed=5, episode="match")
+@vectors_or_moves
+def test_many_tables_are_those_of_learner_tables_and_rewards_add_up(moves: bool) -> None:
+    env = DominoVecEnv("puxar", num_envs=9, seed=5, episode="match", rules={"target": 20}, moves=moves)
+    tables = LearnerTables(make_rules("puxar", target=20), 9, seed=5, episode="match", moves=moves)
     rng, returns, lengths, ended = random.Random(1), np.zeros(9), np.zeros(9, int), 0
     assert (env.reset() == tables.observation).all()
     for _ in range(200):
@@ -119,12 +123,13 @@ def test_many_tables_are_those_of_learner_tables_and_rewards_add_up() -> None:
     assert ended > 20
 
 
-def test_masks_through_env_method() -> None:
-    env = DominoVecEnv("duplas", num_envs=5, seed=1)
+@vectors_or_moves
+def test_masks_through_env_method(moves: bool) -> None:
+    env = DominoVecEnv("duplas", num_envs=5, seed=1, moves=moves)
     env.reset()
     masks = env.env_method("action_masks")
     assert masks.dtype == np.bool_
-    assert masks.shape == (5, 56)
+    assert masks.shape == (5, 8 if moves else 56)
     assert masks.any(axis=1).all()
     assert (np.stack(env.env_method("action_masks", indices=[3, 1])) == masks[[3, 1]]).all()
     assert (env.env_method("action_masks", indices=2)[0] == masks[2]).all()
@@ -158,8 +163,9 @@ def test_attributes() -> None:
     env.close()
 
 
-def test_arrays_given_out_are_the_callers() -> None:
-    env, other = (DominoVecEnv("mano_a_mano", num_envs=4, seed=1) for _ in range(2))
+@vectors_or_moves
+def test_arrays_given_out_are_the_callers(moves: bool) -> None:
+    env, other = (DominoVecEnv("mano_a_mano", num_envs=4, seed=1, moves=moves) for _ in range(2))
     rngs = random.Random(1), random.Random(1)
     kept = [env.reset()]
     copies = [kept[0].copy()]
@@ -178,30 +184,50 @@ def test_arrays_given_out_are_the_callers() -> None:
     assert (env.tables.observation == other.tables.observation).all()
 
 
-def test_seeds() -> None:
-    env = DominoVecEnv("blocos", num_envs=4, seed=7)
+@vectors_or_moves
+def test_seeds(moves: bool) -> None:
+    env = DominoVecEnv("blocos", num_envs=4, seed=7, moves=moves)
     first = env.reset()
     second = env.reset()
-    assert (first != second).any(axis=1).all()  # without a seed the deals go on
+    assert len(np.unique(np.argwhere(first != second)[:, 0])) == 4  # without a seed the deals go on
     assert env.seed(7) is not None
     assert (env.reset() == first).all()
     assert (env.reset() == second).all()
-    assert (DominoVecEnv("blocos", num_envs=4, seed=8).reset() != first).any(axis=1).all()
-    assert (DominoVecEnv("blocos", num_envs=4).reset() != DominoVecEnv("blocos", num_envs=4).reset()).any()
-    assert len({row.tobytes() for row in DominoVecEnv("blocos", num_envs=64, seed=0).reset()}) == 64
+    assert (DominoVecEnv("blocos", num_envs=4, seed=8, moves=moves).reset() != first).any()
+    unseeded = [DominoVecEnv("blocos", num_envs=4, moves=moves).reset() for _ in range(2)]
+    assert (unseeded[0] != unseeded[1]).any()
+    assert len({row.tobytes() for row in DominoVecEnv("blocos", num_envs=64, seed=0, moves=moves).reset()}) == 64
 
 
-@pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
-def test_copies_go_on_alike(clone: Any) -> None:
-    env = DominoVecEnv("duplas", num_envs=3, seed=1)
+def put_into_another(env: DominoVecEnv) -> DominoVecEnv:
+    other = DominoVecEnv("duplas", num_envs=3, seed=2, moves=env.tables.moves is not None)
+    assert (other.put(env.arrays()) == env.tables.observation).all()
+    return other
+
+
+@vectors_or_moves
+@pytest.mark.parametrize("clone", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env)), put_into_another])
+def test_copies_go_on_alike(clone: Any, moves: bool) -> None:
+    env = DominoVecEnv("duplas", num_envs=3, seed=1, moves=moves)
     env.reset()
     env.step(choose(env, random.Random(1)))
     other = clone(env)
     rngs = random.Random(2), random.Random(2)
-    steps = [env.step(choose(env, rngs[0]))[:3] for _ in range(50)]
+    steps = [env.step(choose(env, rngs[0])) for _ in range(50)]
     for step in steps:
-        for mine, its in zip(step, other.step(choose(other, rngs[1]))[:3], strict=True):
+        again = other.step(choose(other, rngs[1]))
+        for mine, its in zip(step[:3], again[:3], strict=True):
             assert (mine == its).all()
+        for info, its_info in zip(step[3], again[3], strict=True):
+            assert {**info.get("episode", {}), "t": 0} == {**its_info.get("episode", {}), "t": 0}
+
+
+def test_arrays_of_another_environment_are_refused() -> None:
+    env, other = (DominoVecEnv("duplas", num_envs=n, seed=1) for n in (3, 4))
+    before = env.arrays()
+    with pytest.raises(ValueError, match="steps is missing or not of shape"):
+        env.put(other.arrays())
+    assert all((before[name] == array).all() for name, array in env.arrays().items())
 
 
 class Masked:
@@ -244,9 +270,11 @@ def test_the_monitor_of_vectors_gives_the_same_figures() -> None:
 
 
 @every_preset
-def test_learns_without_an_illegal_action(preset: str, tmp_path: Path) -> None:
-    env = DominoVecEnv(preset, num_envs=8, seed=1)  # raises where an action is illegal
-    model = MaskablePPO("MlpPolicy", env, n_steps=64, batch_size=128, n_epochs=2, seed=1, device="cpu")
+@vectors_or_moves
+def test_learns_without_an_illegal_action(preset: str, moves: bool, tmp_path: Path) -> None:
+    env = DominoVecEnv(preset, num_envs=8, seed=1, moves=moves)  # raises where an action is illegal
+    policy: Any = MovePolicy if moves else "MlpPolicy"
+    model = MaskablePPO(policy, env, n_steps=64, batch_size=128, n_epochs=2, seed=1, device="cpu")
     before = [p.detach().clone() for p in model.policy.parameters()]
     model.learn(2_000)
     assert model.num_timesteps >= 2_000
@@ -254,7 +282,7 @@ def test_learns_without_an_illegal_action(preset: str, tmp_path: Path) -> None:
     assert any((a != b).any() for a, b in zip(before, model.policy.parameters(), strict=True))
     model.save(tmp_path / "model")
     loaded = MaskablePPO.load(tmp_path / "model", device="cpu")
-    mean, spread = evaluate_masked(loaded, DominoVecEnv(preset, num_envs=4, seed=2), n_eval_episodes=20)
+    mean, spread = evaluate_masked(loaded, DominoVecEnv(preset, num_envs=4, seed=2, moves=moves), n_eval_episodes=20)
     assert np.isfinite([mean, spread]).all()
 
 

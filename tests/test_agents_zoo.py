@@ -17,6 +17,7 @@ from agents.checkpoint import CARD_FILE, load
 from agents.critic import CRITIC_FILE, load_critic
 from agents.zoo import Zoo
 from domino_env import Batch, make_rules
+from domino_env.afterstates import Deals
 from domino_env.arena import duel
 from domino_env.bots import make_player
 from domino_env.players import Streams
@@ -63,7 +64,7 @@ def test_a_card_says_what_the_weights_say(name: str) -> None:
     RunConfig.model_validate(card.config)
     for word in ("made with", "hardware", "Results", "Configuration", "seed:"):
         assert word in text
-    assert re.search(r"\| `counting` \| round \| [\d,]+ x 2 \| \d\d\.\d% \[", text)
+    assert re.search(r"\| `counting` \| round \| [\d,]+ x \d \| \d\d\.\d% \[", text)
 
 
 @pytest.mark.long
@@ -91,7 +92,7 @@ def test_other_observations_are_refused(tmp_path: Path, monkeypatch: pytest.Monk
     card = json.loads((folder / CARD_FILE).read_text())
     (folder / CARD_FILE).write_text(json.dumps({**card, "encoding": "0123456789abcdef"}))
     monkeypatch.setattr(agents.zoo, "FOLDER", tmp_path)
-    with pytest.raises(ValueError, match="old: trained on observations 0123456789abcdef; this version's are"):
+    with pytest.raises(ValueError, match="old: trained on afterstates 0123456789abcdef; this version's are"):
         Zoo(make_rules("duplas"), "old")
 
 
@@ -122,7 +123,7 @@ def test_a_run_is_released_with_its_card(
                  "| `random` | round | 20 x 2 | ", "| `counting` | match | 20 x 2 | ", "tables: 256\n"):  # fmt: skip
         assert part in text
     assert Zoo(make_rules("duplas"), "duplas-v9").name == "zoo/duplas-v9"
-    assert load_critic(shelf / "duplas-v9").layers[0].in_features == 232 + 84
+    assert load_critic(shelf / "duplas-v9").layers[0].in_features == Deals(make_rules("duplas")).size
     assert release.main([str(run), "duplas-v9", *said]) == 2
     assert "exists already" in capsys.readouterr().err
 
@@ -132,11 +133,11 @@ def test_large_weights_are_not_released(
 ) -> None:
     run = tmp_path / "run"
     monkeypatch.setattr(release, "FOLDER", tmp_path / "zoo")
-    monkeypatch.setattr(release, "LIMIT", 100_000)
+    monkeypatch.setattr(release, "LIMIT", 50_000)
     assert train([str(SMOKE), f"run={run}", "evaluation_opponents=[]"]) == 0
     (max((run / "checkpoints").iterdir()) / "evaluation.json").write_text("[]")
     assert release.main([str(run), "x", "--command", "c", "--hardware", "h", "--version", "v"]) == 2
-    assert "a released policy has at most 100,000" in capsys.readouterr().err
+    assert "a released policy has at most 50,000" in capsys.readouterr().err
     assert not (tmp_path / "zoo").exists()
 
 

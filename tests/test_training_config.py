@@ -18,7 +18,7 @@ SMOKE = ROOT / "configs" / "sb3_maskable" / "smoke.yaml"
 
 def sb3_maskable_config(file: Path) -> Config:
     config = load_config(RunConfig, file, ["num_envs=2"])
-    sb3_maskable.make_tables(config)
+    sb3_maskable.make_trainer(config)
     return config
 
 
@@ -45,7 +45,7 @@ def test_no_two_configurations_share_a_run_folder() -> None:
 
 
 def test_every_folder_of_configurations_has_a_program_and_a_smoke_file() -> None:
-    folders = sorted(path for path in (ROOT / "configs").iterdir())
+    folders = sorted(path for path in (ROOT / "configs").iterdir() if path.is_dir())
     assert [folder.name for folder in folders] == sorted(PROGRAMS)
     missing = [folder.name for folder in folders if not (folder / "smoke.yaml").is_file()]
     assert not missing
@@ -102,7 +102,9 @@ def test_changes_replace_the_files_values(changes: list[str], key: str, value: A
         (["opponents=doubels"], "unknown player 'doubels' (did you mean 'doubles'?)"),
         (["partner=nobody"], "unknown player 'nobody'"),
         (["preset=blocos", "partner=doubles"], "partner='doubles': these rules have no pairs"),
-        (["opponents=[doubles]"], "opponents: 1 given; a learner here has 2"),
+        (["opponents=[]"], "opponents=[]: give at least one player"),
+        (["opponents=[self, nobody]"], "unknown player 'nobody'"),
+        (["pool_size=0"], "pool_size=0: Input should be greater than or equal to 1"),
         (["evaluation_opponents=[random, nobody]"], "unknown player 'nobody'"),
     ],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import random
@@ -19,33 +18,20 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tiny_runs import SMOKE, tiny, trainer_of
 
 from agents.checkpoint import CheckpointError, load, newest
-from agents.critic import HiddenTiles, by_side, from_side, load_critic, new_critic
+from agents.critic import load_critic, new_critic
+from agents.networks import MoveNet, by_decision
 from agents.policy import PolicyPlayer
-from domino_env import PRESETS, Batch, RuleSet, make_rules
+from domino_env import make_rules
+from domino_env.afterstates import Afterstates, Deals
 from domino_env.arena import duel
-from domino_env.observation import encoding_of
-from training import ppo, runs
+from training import runs
 from training.config import load_config
 from training.ppo import RunConfig, Trainer, main
-from training.selfplay import advantages, credit
 
 ROOT = Path(__file__).parents[1]
-SMOKE = ROOT / "configs" / "ppo" / "smoke.yaml"
-ROUNDS = ("duplas", "mano_a_mano", "blocos", "puxar")
-# An update takes a few hundredths of a second.
-TINY = ("tables=16", "steps=8", "batch_size=64", "hidden=[16]", "critic_hidden=[16]", "total_steps=2560",
-        "evaluate_every=1280", "evaluation_deals=20", "evaluation_opponents=[doubles]")  # fmt: skip
-
-
-def tiny(run: Path, *changes: str) -> list[str]:
-    return [str(SMOKE), f"run={run}", *TINY, *changes]
-
-
-def trainer_of(*changes: str) -> Trainer:
-    config = load_config(RunConfig, SMOKE, [*TINY, *changes])
-    return Trainer(config, ppo.make_rules_of(config))
 
 
 def lines(file: Path) -> list[dict[str, Any]]:
@@ -79,218 +65,58 @@ def smoke_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run
 
 
-# Who gets what
-
-
-def test_advantages_of_a_round_computed_by_hand() -> None:
-    """Side 0, side 1, side 0 decide; then side 1 wins 2 points. The next episode's first decision is not part of it."""
-    said = torch.tensor([[0.5], [-0.2], [1.0], [9.0]])  # what the critic said, each for the side that decides
-    sides = torch.tensor([0, 1, 0, 1])
-    values = by_side(said, sides, 2)
-    assert values.tolist() == pytest.approx(np.array([[0.5, -0.5], [0.2, -0.2], [1.0, -1.0], [-9.0, 9.0]]))
-    rewards = torch.tensor([[0.0, 0.0], [0.0, 0.0], [-2.0, 2.0]])
-    done = torch.tensor([False, False, True])
-    found = advantages(rewards[:, None], values[:, None], done[:, None], gamma=1.0, gae_lambda=0.5)[:, 0]
-    # From side 0: the last error is -2 - 1 = -3; before it 1 - 0.2 = 0.8, with half of what follows -0.7; first
-    # 0.2 - 0.5 = -0.3, with half of -0.7: -0.65.
-    assert found[:, 0].tolist() == pytest.approx([-0.65, -0.7, -3.0])
-    assert found[:, 1].tolist() == pytest.approx([0.65, 0.7, 3.0])
-    own = found.gather(1, sides[:3, None])[:, 0]
-    assert own.tolist() == pytest.approx([-0.65, 0.7, -3.0])
-    targets = from_side(found + values[:3], sides[:3], 2)
-    assert targets.tolist() == pytest.approx(np.array([[-0.15], [0.5], [-2.0]]))
-
-
-def test_advantages_with_discount_and_where_the_rollout_is_cut() -> None:
-    values = torch.tensor([0.5, 1.0, 2.0])[:, None, None] * torch.tensor([1.0, -1.0])
-    rewards = torch.tensor([0.0, 1.0])[:, None, None] * torch.tensor([1.0, -1.0])
-    found = advantages(rewards, values, torch.zeros((2, 1), dtype=torch.bool), gamma=0.9, gae_lambda=0.5)
-    last = 1 + 0.9 * 2 - 1.0
-    assert found[:, 0, 0].tolist() == pytest.approx([0.9 * 1.0 - 0.5 + 0.45 * last, last])
-    assert torch.equal(found[:, :, 1], -found[:, :, 0])
-
-
-def test_advantages_of_three_sides_computed_by_hand() -> None:
-    """Sides 0, 1, 2 decide in turn; then side 1 wins what the others lose, 5 and 3."""
-    said = torch.tensor([[1.0, 2.0, -3.0], [0.0, 1.0, -1.0], [2.0, 0.0, -2.0], [7.0, 7.0, 7.0]])
-    sides = torch.tensor([0, 1, 2, 0])  # the critic counts from the side that decides
-    values = by_side(said, sides, 3)
-    assert values[:3].tolist() == [[1.0, 2.0, -3.0], [-1.0, 0.0, 1.0], [0.0, -2.0, 2.0]]
-    assert torch.equal(from_side(values, sides, 3), said)
-    rewards = torch.tensor([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [-5.0, 8.0, -3.0]])
-    done = torch.tensor([False, False, True])
-    found = advantages(rewards[:, None], values[:, None], done[:, None], gamma=1.0, gae_lambda=0.5)[:, 0]
-    last = [-5.0, 10.0, -5.0]
-    middle = [0.0 + 1 - 2.5, -2.0 - 0 + 5, 2.0 - 1 - 2.5]
-    first = [-1.0 - 1 - 0.75, 0.0 - 2 + 1.5, 1.0 + 3 - 0.75]
-    assert found.tolist() == pytest.approx(np.array([first, middle, last]))
-
-
-@pytest.mark.parametrize(
-    ("preset", "changes"),
-    [("duplas", []), ("mano_a_mano", []), ("blocos", ["rules={players: 3}"]), ("puxar", ["rules={players: 3}"]),
-     ("duplas", ["episode=match", "rules={target: 2}"])],
-    ids=["duplas", "mano_a_mano", "blocos-3", "puxar-3", "match"],
-)  # fmt: skip
-@pytest.mark.parametrize("reward", ["points", "outcome"])
-def test_what_a_decision_is_credited_with_is_what_its_side_gains(preset: str, changes: list[str], reward: str) -> None:
-    """With a critic that expects nothing and a whole trace: the episode's rewards, as another batch has them."""
-    given = ["gae_lambda=1.0", "lookahead=false", "steps=48", "tables=8", "batch_size=384", f"reward={reward}"]
-    trainer = trainer_of(f"preset={preset}", *given, *changes)
-    torch.nn.init.zeros_(trainer.critic.layers[-1].weight)
-    trainer.play()
-    own, _, targets = credit(trainer.rollout, 1.0, 1.0, all_actions=False)
-    kept, config = trainer.rollout, trainer.config
-    again = Batch(trainer.rules, 8, config.seed, episode=config.episode, reward=config.reward, autoreset=False)
-    checked = 0
-    for table in range(8):
-        only = np.arange(8) == table
-        gained = np.zeros(trainer.rules.num_sides)
-        waiting: list[tuple[int, int]] = []  # this episode's decisions and their sides
-        before: list[float] = []  # what the side had gained by then
-        for t in range(48):
-            while again.action_mask[table].sum() == 1:
-                again.step(np.full(8, again.action_mask[table].argmax()), tables=only)
-                gained += again.rewards[table]
-                if again.done[table]:  # an episode without a decision
-                    again.reset(tables=only)
-                    gained[:] = 0
-            assert np.array_equal(again.observation[table], kept.observation[t, table].numpy())
-            side = int(again.seat[table]) % trainer.rules.num_sides
-            waiting.append((t, side))
-            before.append(gained[side])
-            again.step(np.full(8, int(kept.action[t, table])), tables=only)
-            gained += again.rewards[table]
-            while not again.done[table] and again.action_mask[table].sum() == 1:
-                again.step(np.full(8, again.action_mask[table].argmax()), tables=only)
-                gained += again.rewards[table]
-            assert bool(kept.done[t, table]) == bool(again.done[table])
-            if again.done[table]:
-                for (decision, decider), had in zip(waiting, before, strict=True):
-                    credited = own.reshape(48, 8)[decision, table].item()
-                    assert credited == pytest.approx(gained[decider] - had, abs=1e-4)
-                    assert targets.reshape(48, 8, -1)[decision, table, 0].item() == pytest.approx(credited, abs=1e-4)
-                    checked += 1
-                waiting, before = [], []
-                gained[:] = 0
-                again.reset(tables=only)
-    assert checked > 100
-
-
-def unseen(batch: Batch, t: int, rules: RuleSet) -> list[int]:
-    """What the seat to act at a table does not see, bit by bit."""
-    row, tiles, seat = batch.state[t], range(rules.num_tiles), int(batch.seat[t])
-    others = [(seat + k) % rules.players for k in range(1, rules.players)]
-    bits = [int(row["hands"][other]) >> tile & 1 for other in others for tile in tiles]
-    if rules.draw != "none":
-        bones = [int(tile) for tile in row["deck"][row["top"] : row["bottom"]]][:6]
-        for k in range(min(6, rules.boneyard_size)):
-            bits += [int(k < len(bones) and bones[k] == tile) for tile in tiles]
-    return bits
-
-
-@pytest.mark.parametrize(
-    "rules",
-    [*PRESETS.values(), make_rules("puxar", players=3), make_rules("blocos", players=5), make_rules("puxar", players=4),
-     make_rules("blocos", max_pip=9, players=9)],
-    ids=[*PRESETS, "puxar-3", "blocos-5", "puxar-4", "nines"],
-)  # fmt: skip
-def test_a_critic_sees_the_other_hands_and_the_next_tiles_to_draw(rules: RuleSet) -> None:
-    batch, hidden = Batch(rules, 50, seed=3), HiddenTiles(rules)
-    for step in range(30):
-        if step % 5 == 0:
-            seen = hidden.of(batch.state, batch.seat)
-            assert (seen.dtype, seen.shape) == (np.int8, (50, hidden.size))
-            for t in range(50):
-                assert seen[t].tolist() == unseen(batch, t, rules)
-        batch.step(batch.sample_actions())
-
-
-@pytest.mark.parametrize("preset", ROUNDS)
-def test_looking_ahead_is_trying_every_action(preset: str) -> None:
-    trainer = trainer_of(f"preset={preset}", "gamma=0.9", "reward_scale=0.5", "reward=points")
-    torch.nn.init.normal_(trainer.critic.layers[-1].weight)
-    batch, rules, hidden = trainer.batch, trainer.rules, trainer.hidden_tiles
-    ended = 0
-    for _ in range(12):
-        before = copy.deepcopy(batch.state)
-        with torch.no_grad():
-            found = trainer.lookahead.values(trainer.critic, trainer.device)
-        assert batch.state.tobytes() == before.tobytes()
-        for t in range(4):
-            for action in range(rules.num_actions):
-                if not batch.action_mask[t, action]:
-                    assert found[t, action] == 0
-                    continue
-                tried = copy.deepcopy(batch)
-                side = int(tried.seat[t]) % 2
-                tried.step(np.full(16, action), tables=np.arange(16) == t)
-                expected = 0.5 * float(tried.rewards[t, side])
-                ended += bool(tried.done[t])
-                if not tried.done[t]:
-                    seen = np.concatenate(
-                        [tried.observation[t : t + 1], hidden.of(tried.state, tried.seat)[t : t + 1]], 1
-                    )
-                    value = trainer.critic(torch.from_numpy(seen)).item()
-                    expected += 0.9 * (value if tried.seat[t] % 2 == side else -value)
-                assert found[t, action].item() == pytest.approx(expected, abs=1e-4)
-        batch.step(batch.sample_actions())
-    assert ended
+# The policy
 
 
 def test_the_policy_sees_nothing_that_its_seat_may_not(smoke_run: Path) -> None:
     policy, card = load(newest(smoke_run))
     rules = card.rule_set
-    assert policy.layers[0].in_features == encoding_of(rules).size
+    assert isinstance(policy, MoveNet)
+    assert policy.layers[0].in_features == Afterstates(rules).size
     critic = load_critic(smoke_run)
-    assert critic.layers[0].in_features == encoding_of(rules).size + 3 * 28
+    assert critic.layers[0].in_features == Deals(rules).size
     shapes = [tuple(weight.shape) for weight in critic.state_dict().values()]
     assert shapes == [tuple(weight.shape) for weight in new_critic(rules, [128, 128], "relu").state_dict().values()]
 
 
-# The policy
-
-
-@pytest.mark.parametrize("lookahead", ["true", "false"])
-@pytest.mark.parametrize("legal", ["none", "one", "two", "all", "any"])
-def test_no_mask_makes_a_loss_or_gradient_that_is_no_number(legal: str, lookahead: str) -> None:
-    trainer = trainer_of(f"lookahead={lookahead}", "max_grad_norm=1e9")
+@pytest.mark.parametrize("weights", ["played", "all", "none"])
+@pytest.mark.parametrize("legal", ["one", "two", "many", "any"])
+def test_no_moves_make_a_loss_or_gradient_that_is_no_number(legal: str, weights: str) -> None:
+    trainer = trainer_of("max_grad_norm=1e9")
     torch.manual_seed(1)
     with torch.no_grad():
         trainer.actor.layers[-1].weight.mul_(1e5)  # sure of everything, up to logits of thousands
-    kept = {"none": 0, "one": 1, "two": 2, "all": 56}
-    mask = torch.zeros((64, 56), dtype=torch.int8)
-    for row in range(64):
-        count = kept[legal] if legal in kept else row % 57
-        mask[row, torch.randperm(56)[:count]] = 1
-    observation = torch.randint(0, 2, (64, trainer.rollout.observation.shape[2]), dtype=torch.int8)
-    hidden = torch.randint(0, 2, (64, trainer.hidden_tiles.size), dtype=torch.int8)
-    logits = torch.where(mask.bool(), torch.randn(64, 56) * 100, torch.finfo(torch.float32).min / 2)
-    action = logits.argmax(1)
-    advantage = torch.randn(64, 56) if lookahead == "true" else torch.randn(64, 1)
+    counts = torch.full((64,), {"one": 1, "two": 2, "many": 40}.get(legal, 0))
+    if legal == "any":
+        counts = torch.arange(64) % 57 + 1
+    rows = int(counts.sum())
+    moves = torch.randint(0, 2, (rows, trainer.afterstates.size), dtype=torch.int8)
+    deals = torch.randint(0, 2, (64, trainer.deals.size), dtype=torch.int8)
+    old = torch.cat([part.log_softmax(0) for part in (torch.randn(rows) * 100).split(counts.tolist())])
+    own = torch.full((rows,), float(weights != "none"))
+    weight = own * (old.exp() if weights == "all" else (old > -1e-6).float())
     figures = trainer._step(
-        observation, hidden, mask, action, logits.log_softmax(1), advantage, torch.randn(64, 1), entropy_weight=0.1
+        counts, moves, own, old, weight, torch.randn(rows), deals, torch.randn(64, 1), entropy_weight=0.1
     )
     assert figures.isfinite().all()
-    assert all(weight.isfinite().all() for weight in trainer.actor.parameters())
+    assert all(parameter.isfinite().all() for parameter in trainer.actor.parameters())
 
 
-def test_actions_are_drawn_as_likely_as_the_policy_says(chi_square_limit: Any) -> None:
+def test_moves_are_drawn_as_likely_as_the_policy_says(chi_square_limit: Any) -> None:
     trainer = trainer_of("tables=20000", "steps=1", "batch_size=20000", "lookahead=false")
-    with torch.no_grad():  # the same first position at every table
-        trainer.actor.layers[-1].bias.copy_(torch.linspace(-1, 1, 56))
-        trainer.actor.layers[-1].weight.zero_()
+    torch.nn.init.normal_(trainer.actor.layers[-1].weight, std=3)
     batch = trainer.batch
-    batch.state[:], batch.legal[:] = batch.state[0].copy(), batch.legal[0].copy()
-    batch.observation[:], batch.action_mask[:] = batch.observation[0].copy(), batch.action_mask[0].copy()
+    batch.state[:], batch.legal[:] = batch.state[0].copy(), batch.legal[0].copy()  # the same position at every table
     trainer.play()
-    counts = np.bincount(trainer.rollout.action[0].numpy(), minlength=56)
-    shares = trainer.rollout.log_prob[0, 0].double().exp().numpy()
-    possible = shares > 0
-    assert 1 < possible.sum() < 20
-    assert not counts[~possible].any()
-    expected = shares[possible] * 20000
-    assert ((counts[possible] - expected) ** 2 / expected).sum() < chi_square_limit(int(possible.sum()) - 1)
+    kept = trainer.rollout
+    shares = kept.log_prob[0][: kept.counts[0][0]].double().exp().numpy()
+    assert 1 < len(shares) < 20
+    assert shares.std() > 0.01
+    drawn = np.bincount(kept.played[0].numpy(), minlength=len(shares))
+    expected = shares * 20000
+    assert ((drawn - expected) ** 2 / expected).sum() < chi_square_limit(len(shares) - 1)
+    moves = trainer.afterstates.of_state(batch.state[:0])
+    assert by_decision(torch.from_numpy(moves.actions), torch.zeros(0, dtype=torch.int64), 0).shape == (0, 0)
 
 
 @pytest.mark.long
@@ -332,7 +158,7 @@ def test_schedules_go_from_their_start_to_their_end(smoke_run: Path) -> None:
     figures = lines(smoke_run / "metrics" / "progress.json")
     quarter = (1e-3 - 1e-5) / 4
     assert [line["learning_rate"] for line in figures] == pytest.approx([1e-3 - k * quarter for k in range(4)])
-    assert [line["entropy_weight"] for line in figures] == pytest.approx([0.02 - k * 0.015 / 4 for k in range(4)])
+    assert [line["entropy_weight"] for line in figures] == pytest.approx([0.04 - k * 0.035 / 4 for k in range(4)])
     timed = trainer_of("minutes=2", "total_steps=1000000")
     timed.seconds, timed.steps = 30.0, 1000
     assert timed.progress == 0.25
@@ -382,8 +208,8 @@ def test_the_same_seed_gives_the_same_weights_and_another_others(smoke_run: Path
 @pytest.mark.parametrize(
     "changes",
     [[], ["preset=puxar", "rules={players: 3}", "episode=match", "lookahead=false", "reward=points"],
-     ["preset=mano_a_mano"]],
-    ids=["duplas", "puxar-3-match", "mano_a_mano"],
+     ["preset=mano_a_mano", "episode=match", "reward=equity", "lookahead=true", "opponents=[random]"]],
+    ids=["duplas", "puxar-3-match", "mano_a_mano-equity"],
 )  # fmt: skip
 def test_twenty_updates_are_ten_and_after_a_resume_ten_more(changes: list[str], tmp_path: Path) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
@@ -558,6 +384,12 @@ def test_a_full_disk_ends_the_run_in_one_line_and_what_was_saved_stays(
         (["preset=duplos"], "unknown preset 'duplos' (did you mean 'duplas'?)"),
         (["rules={players: 5, hand_size: 7}"], "players"),
         (["evaluation_opponents=[nobody]"], "unknown player 'nobody'"),
+        (["opponents=[nobody]"], "unknown player 'nobody'"),
+        (["reward=equity"], "episode must be 'match', not 'round'"),
+        (
+            ["reward=equity", "episode=match", "preset=puxar", "rules={players: 3}"],
+            "match equity is for two sides, not 3",
+        ),
         (["hidden=[0]"], "hidden.0=0: Input should be greater than or equal to 1"),
     ],
 )

@@ -5,20 +5,20 @@
 
 The card is README.md of the policy's folder: command, configuration, code version, time, hardware, and
 the results that ``training.evaluate`` wrote beside the checkpoint. Where the checkpoint has a critic,
-it is released too. What only training needs is left out.
+it is released too. Weights are rounded to half precision. What only training needs is left out.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
+from safetensors.torch import load_file
 
 from agents import checkpoint
 from agents.critic import CRITIC_FILE
@@ -37,7 +37,7 @@ CARD: Final = """# {name}
 | training | {steps:,} decisions in {minutes:.0f} minutes |
 | hardware | {hardware} |
 | code | sources {code}, {version} |
-| observations | `{encoding}` |
+| sees | {sees} `{encoding}` |
 | network | {hidden} units, {activation}; {size:,} bytes |
 
 ## Results
@@ -80,19 +80,21 @@ def release(run: str, name: str, *, command: str, hardware: str, version: str, n
     if not (source / "evaluation.json").is_file():
         raise ValueError(f"{source} has no evaluation.json; run python -m training.evaluate {run}")
     files = [checkpoint.WEIGHTS_FILE, *([CRITIC_FILE] if (source / CRITIC_FILE).is_file() else [])]
-    if (size := sum((source / file).stat().st_size for file in files)) > LIMIT:
+    if (size := sum((source / file).stat().st_size for file in files) // 2) > LIMIT:
         raise ValueError(f"{source}: {size:,} bytes of weights; a released policy has at most {LIMIT:,}")
     last = json.loads((Path(run) / "evaluations.jsonl").read_text(encoding="utf-8").splitlines()[-1])
     text = CARD.format(
         name=name, notes="\n".join(f"- {note}" for note in notes), command=command, hardware=hardware, version=version,
         preset=card.preset, changes=f" with {card.rules}" if card.rules else "", steps=card.steps,
-        minutes=last["seconds"] / 60, code=card.code, encoding=card.encoding, hidden=card.hidden,
+        minutes=last["seconds"] / 60, code=card.code, encoding=card.encoding, sees=card.sees, hidden=card.hidden,
         activation=card.activation, size=size, config=yaml.safe_dump(card.config, sort_keys=False),
         results=results_of(json.loads((source / "evaluation.json").read_text(encoding="utf-8"))),
     )  # fmt: skip
-    checkpoint.save(target, policy, card)
-    for file in files[1:]:
-        shutil.copyfile(source / file, target / file)
+    others = {file: load_file(source / file) for file in files[1:]}
+    checkpoint.save(
+        target, policy.half(), card, {file: {name: weight.half() for name, weight in weights.items()}
+                                      for file, weights in others.items()},
+    )  # fmt: skip
     (target / "README.md").write_text(text, encoding="utf-8")
     return target
 

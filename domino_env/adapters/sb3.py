@@ -18,9 +18,9 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
+from ..envs.seats import Holder
 from ..envs.single import copied, rules_from
 from ..envs.tables import LearnerTables
-from ..players import PlayerSpec
 from ..rules import RuleSet
 
 
@@ -28,7 +28,7 @@ class DominoVecEnv(VecEnv):
     """`num_envs` tables as one SB3 vector environment.
 
     Args:
-        preset, rules, opponents, partner, seat, episode, reward, history: as for `DominoEnv`.
+        preset, rules, opponents, partner, seat, episode, reward, moves, skip_single, history: as for `DominoEnv`.
         num_envs: how many tables.
         seed: table i's deals follow from (seed, i).
         threads: None uses all cores where there are many tables; results do not depend on it.
@@ -40,11 +40,13 @@ class DominoVecEnv(VecEnv):
         *,
         num_envs: int,
         rules: Mapping[str, Any] | None = None,
-        opponents: PlayerSpec | Sequence[PlayerSpec] = "random",
-        partner: PlayerSpec | None = None,
+        opponents: Holder | Sequence[Holder] = "random",
+        partner: Holder | None = None,
         seat: int | None = None,
         episode: str = "round",
         reward: Any = "points",
+        moves: bool = False,
+        skip_single: bool = False,
         history: bool = False,
         seed: int | None = None,
         threads: int | None = None,
@@ -58,6 +60,8 @@ class DominoVecEnv(VecEnv):
             seat=seat,
             episode=episode,
             reward=reward,
+            moves=moves,
+            skip_single=skip_single,
             history=history,
             seed=seed,
             threads=threads,
@@ -70,7 +74,7 @@ class DominoVecEnv(VecEnv):
         super().__init__(
             num_envs,
             self.tables.observation_space,
-            spaces.Discrete(self.rules.num_actions),
+            spaces.Discrete(self.tables.num_actions),
         )
         self._seeds[0] = seed  # so that the first reset() starts the first episodes again, and skips none
 
@@ -114,6 +118,29 @@ class DominoVecEnv(VecEnv):
         """The legal actions of every table, bool (num_envs, actions)."""
         masks: npt.NDArray[np.bool_] = self.tables.action_mask.astype(np.bool_)
         return masks
+
+    def arrays(self) -> dict[str, npt.NDArray[np.uint8]]:
+        """Copies of all that goes on changing, as bytes, to go on from with `put`."""
+        return {
+            **self.tables.arrays(),
+            "steps": self._steps.view(np.uint8).copy(),
+            "returns": self._returns.view(np.uint8).copy(),
+        }
+
+    def put(self, arrays: Mapping[str, npt.NDArray[np.uint8]]) -> Any:
+        """Go on from what `arrays` gave, of an environment made with the same arguments; the observations.
+
+        Raises:
+            ValueError: arrays of other names or shapes. Nothing has changed.
+        """
+        own = {"steps": self._steps.view(np.uint8), "returns": self._returns.view(np.uint8)}
+        for name, array in own.items():
+            if name not in arrays or arrays[name].shape != array.shape:
+                raise ValueError(f"{name} is missing or not of shape {array.shape}")
+        self.tables.put(arrays)
+        for name, array in own.items():
+            array[:] = arrays[name]
+        return copied(self.tables.observations())
 
     def close(self) -> None:
         """Nothing to free."""

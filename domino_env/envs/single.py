@@ -12,11 +12,10 @@ from gymnasium import spaces
 
 from .._checks import integer
 from .._rng import check_seed
-from ..batch import illegal_action
 from ..equity import Equity
-from ..players import PlayerSpec
 from ..rules import RuleSet, make_rules
 from .picture import RENDER_MODES, seen_by, show
+from .seats import Holder
 from .tables import LearnerTables
 
 #: int8 (size,), or with `history` {"observation": that, "history": int16 (length,)}.
@@ -54,7 +53,7 @@ class DominoEnv(gymnasium.Env[Observation, np.int64]):
         preset: a preset's name, or a `RuleSet`.
         rules: changed fields, such as ``{"target": 10}``.
         opponents: who plays the other sides: a player's name or spec string, or a list of them, one for
-            each such seat in turn order after the learner.
+            each such seat in turn order after the learner. `domino_env.envs.seats.OneOf` draws one each episode.
         partner: who plays the learner's partner, in pairs; by default as the first opponent.
         seat: the learner's seat; None draws it each episode.
         episode: ``"round"`` (each episode a first round) or ``"match"``.
@@ -62,6 +61,9 @@ class DominoEnv(gymnasium.Env[Observation, np.int64]):
             ``"equity"``: what each round changed of the chance to win the match; see `Batch`.
         strict: raise `IllegalAction` for an illegal action, instead of ending the episode as
             terminated with the reward `illegal_reward`.
+        moves: observe the legal moves instead: int8 (most moves, size), a row of `domino_env.afterstates.Afterstates`
+            for each, then zeros. Actions are then the numbers of moves, from 0, and masks are of these.
+        skip_single: play decisions with one legal action without asking, the learner's and the others'.
         history: observe the round's events too: ``{"observation": the above, "history": int16 (length,)}``, tokens
             as `domino_env.History` says.
         render_mode: None, ``"ansi"``, ``"rgb_array"`` or ``"human"`` (printed text). Shows the learner's view.
@@ -74,13 +76,15 @@ class DominoEnv(gymnasium.Env[Observation, np.int64]):
         preset: str | RuleSet = "duplas",
         *,
         rules: Mapping[str, Any] | None = None,
-        opponents: PlayerSpec | Sequence[PlayerSpec] = "random",
-        partner: PlayerSpec | None = None,
+        opponents: Holder | Sequence[Holder] = "random",
+        partner: Holder | None = None,
         seat: int | None = None,
         episode: Literal["round", "match"] = "round",
         reward: Literal["points", "outcome", "equity"] | Equity = "points",
         strict: bool = False,
         illegal_reward: float = -1.0,
+        moves: bool = False,
+        skip_single: bool = False,
         history: bool = False,
         render_mode: str | None = None,
     ) -> None:
@@ -92,11 +96,11 @@ class DominoEnv(gymnasium.Env[Observation, np.int64]):
         self.render_mode = render_mode
         self._tables = LearnerTables(
             self.rules, 1, opponents=opponents, partner=partner, seat=seat, episode=episode, reward=reward,
-            history=history,
+            moves=moves, skip_single=skip_single, history=history,
         )  # fmt: skip
         self.encoding = self._tables.encoding
         self.observation_space = self._tables.observation_space
-        self.action_space = spaces.Discrete(self.rules.num_actions)
+        self.action_space = spaces.Discrete(self._tables.num_actions)
         self._started = False
         self._over = True
 
@@ -127,7 +131,7 @@ class DominoEnv(gymnasium.Env[Observation, np.int64]):
         number = self._checked(action)
         if not self._tables.action_mask[0, number]:
             if self.strict:
-                raise illegal_action(self._tables.batch.state, 0, number)
+                raise self._tables.refusal(0, number)
             self._over = True
             return self._observation(), self.illegal_reward, True, False, self._info()
         self._over = True
@@ -140,14 +144,14 @@ class DominoEnv(gymnasium.Env[Observation, np.int64]):
     def _checked(self, action: Any) -> int:
         value = action.item() if isinstance(action, np.ndarray) and action.size == 1 else action
         number = integer(value)
-        if number is None or not 0 <= number < self.rules.num_actions:
-            raise ValueError(f"action {action!r} is not a whole number from 0 to {self.rules.num_actions - 1}")
+        if number is None or not 0 <= number < self._tables.num_actions:
+            raise ValueError(f"action {action!r} is not a whole number from 0 to {self._tables.num_actions - 1}")
         return number
 
     def action_masks(self) -> npt.NDArray[np.bool_]:
         """The legal actions, bool (actions,); all True at the end of an episode. sb3-contrib asks for this."""
         if self._over:
-            return np.ones(self.rules.num_actions, np.bool_)
+            return np.ones(self._tables.num_actions, np.bool_)
         mask: npt.NDArray[np.bool_] = self._tables.action_mask[0].astype(np.bool_)
         return mask
 

@@ -6,7 +6,7 @@ Scripted opponents play inside the compiled step; other players are asked for al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,16 +16,17 @@ from gymnasium import spaces
 from .._checks import whole
 from .._jit import jit, popcount
 from .._rng import Seeds, check_seed, check_seeds, is_many, next_u32, seed_rows
-from ..batch import Batch, IllegalAction, check_actions, keep_legal, settle
-from ..bots import ScriptedPlayer, make_player
+from ..afterstates import Afterstates
+from ..batch import Batch, IllegalAction, action_name, check_actions, illegal_action, keep_legal, settle
 from ..bots.scripted import choose
 from ..game import check_rules
 from ..history import History, write_tokens
 from ..kernel import nth_action, play
 from ..observation import Encoding, encode, expand, expand_mask, look, look_events, new_masks
-from ..players import Player, PlayerSpec, Streams
+from ..players import Streams
 from ..rules import RuleSet, pack
-from ..state import NONE
+from ..state import NONE, State
+from .seats import ASKED, BLIND, Holder, Lineups
 
 _NO_ACTIONS = np.zeros(0, np.int64)
 _ALL_ONES = np.uint64(0x0101010101010101)
@@ -35,12 +36,12 @@ _FEW = 256
 
 @jit
 def _advance_scripted(  # type: ignore[no-untyped-def]
-    state, rules, legal, chosen, actions, learner, weights, blind, streams, match, outcome, equity, chances, views,
-    rewards, done, lo, hi,
+    state, rules, legal, chosen, actions, learner, lineups, weights, kinds, streams, match, outcome, skip, equity,
+    chances, views, rewards, done, lo, hi,
 ):  # fmt: skip
-    """At each chosen table play the learner's action, if it is its turn (and there are `actions`).
+    """At each chosen table play the action of the seat to act, where there are `actions`.
 
-    Then let scripted players play until the learner must choose or the episode is over.
+    Then let scripted players play until the learner or a player that is asked must choose, or the episode is over.
     """
     players, sides = int(rules[0]["players"]), int(rules[0]["sides"])
     for t in range(lo, hi):
@@ -51,19 +52,21 @@ def _advance_scripted(  # type: ignore[no-untyped-def]
                 action, moving = actions[t], False
             else:
                 seat = int(row["seat"])
-                relative = (seat - learner[t]) % players
+                player = lineups[t, (seat - learner[t]) % players]
+                if kinds[player] == ASKED:
+                    break
                 bits = next_u32(streams[t])
-                if blind[relative]:  # as `choose` would, where all moves are equally good
+                if kinds[player] == BLIND:  # as `choose` would, where all moves are equally good
                     left, right = row["legal"][0], row["legal"][1]
                     count = np.uint64(popcount(left) + popcount(right))
                     action = nth_action(left, right, int(np.int64(bits * count >> _S32)))
                 else:
                     look(row, rules[0], seat, view)
-                    action = choose(view, rules[0], weights[relative], bits)
+                    action = choose(view, rules[0], weights[player], bits)
             for side in range(sides):
                 row["rewards"][side] = 0.0
             play(row, rules[0], action)
-            done[t] = settle(row, rules[0], match, outcome, False, equity, chances[t])
+            done[t] = settle(row, rules[0], match, outcome, skip, equity, chances[t])
             rewards[t] += row["rewards"][learner[t] % sides]
         keep_legal(row, legal, t)
 
@@ -89,6 +92,33 @@ def _observe_learners(  # type: ignore[no-untyped-def]
             expand_mask(row["legal"][0], row["legal"][1], mask[t])
 
 
+class MovesSeen:
+    """The legal moves of the seat to act at each of n tables.
+
+    Attributes:
+        most: as many there are room for: no position has more.
+        rows: int8 (n, most, size), a move's row of `Afterstates` each, then zeros.
+        actions: int64 (n, most), their actions, then −1.
+    """
+
+    def __init__(self, rules: RuleSet, n: int) -> None:
+        self.layout = Afterstates(rules)
+        self.most = self.layout.max_moves
+        self.rows = np.zeros((n, self.most, self.layout.size), np.int8)
+        self.actions = np.full((n, self.most), -1)
+
+    def look(self, state: State, chosen: npt.NDArray[np.bool_], mask: npt.NDArray[np.int8]) -> None:
+        """Write the moves at the chosen tables, and `mask`: ones for them, and everywhere where a round is over."""
+        self.rows[chosen], self.actions[chosen], mask[chosen] = 0, -1, 1
+        acting = np.flatnonzero(chosen & (state["seat"] != NONE))
+        found = self.layout.of_state(state[acting])
+        counts = np.diff(found.starts)
+        places = np.repeat(acting * self.most - found.starts[:-1], counts) + np.arange(found.starts[-1])
+        self.rows.reshape(-1, self.layout.size)[places] = found.rows
+        self.actions.reshape(-1)[places] = found.actions
+        mask[acting] = self.actions[acting] >= 0
+
+
 class LearnerTables:
     """n tables with a learner at each.
 
@@ -96,22 +126,26 @@ class LearnerTables:
         rules: the rules of every table.
         n: how many tables.
         opponents: who plays the other sides: a player for all, or one for each such seat in turn order after
-            the learner.
+            the learner. `OneOf` several players draws one each episode.
         partner: who plays the learner's partner, where there are pairs; by default as the first opponent.
         seat: the learner's seat, or None to draw it anew each episode.
         episode, reward: as in `Batch`.
         history: write `tokens` too.
+        moves: the learners see their legal moves, and an action is the number of one.
+        skip_single: play decisions with one legal action without asking, the learners' and the others'.
         threads: as in `Batch`; with players other than scripted ones their own code takes most of the time.
 
     Attributes:
-        observation: int8 (n, size), what the learners see, the end of an episode included. Written over by each step.
+        observation: int8 (n, size), what the learners see, the end of an episode included; with `moves` int8
+            (n, most moves, size), a row of `Afterstates` for each legal move, then zeros. Written over by each step.
         tokens: int16 (n, length), the round's events as each learner has seen them (see `History`); (0, length)
             without `history`. Written over by each step.
-        action_mask: int8 (n, actions); all ones at the end of an episode.
+        action_mask: int8 (n, `num_actions`); all ones at the end of an episode.
         rewards: float32 (n,), what the learners' sides gained in the last step. What they gained in rounds
             of a match that ended before their first decision comes with the first step.
         done: bool (n,), whether the episode is over; it stays so until `reset`.
         learner: int64 (n,), the learners' seats.
+        lineups: who plays the other seats.
     """
 
     def __init__(
@@ -119,47 +153,41 @@ class LearnerTables:
         rules: RuleSet,
         n: int,
         *,
-        opponents: PlayerSpec | Sequence[PlayerSpec] = "random",
-        partner: PlayerSpec | None = None,
+        opponents: Holder | Sequence[Holder] = "random",
+        partner: Holder | None = None,
         seat: int | None = None,
         episode: Any = "round",
         reward: Any = "points",
         history: bool = False,
+        moves: bool = False,
+        skip_single: bool = False,
         threads: int | None = None,
         seed: int | None = None,
     ) -> None:
+        if moves and history:
+            raise ValueError("moves=True and history=True: a learner sees either its moves or the events")
         self.rules = check_rules(rules)
         self.history = History(rules) if history else None
         self.seat = None if seat is None else whole("seat", seat, 0, rules.players - 1)
-        self.players = seat_players(rules, opponents, partner)
         seed = check_seed(seed)
         self.batch = Batch(
-            rules, n, seed, episode=episode, reward=reward, autoreset=False, observe=False, threads=threads
-        )
+            rules, n, seed, episode=episode, reward=reward, skip_single=skip_single, autoreset=False, observe=False,
+            threads=threads,
+        )  # fmt: skip
+        self.lineups = Lineups(rules, n, opponents, partner)
+        self.skip_single = skip_single
         self.encoding = self.batch.encoding
         self._packed = pack(rules)
         self.learner = np.zeros(n, np.int64)
         self.rewards = np.zeros(n, np.float32)
         self._unseen = np.zeros(n, np.float32)  # gained in this episode before the learner's first decision
         self.done = np.zeros(n, np.bool_)
-        self.observation = np.zeros((n, self.encoding.size), np.int8)
+        self.moves = MovesSeen(rules, n) if moves else None
+        self.observation = np.zeros((n, self.encoding.size), np.int8) if self.moves is None else self.moves.rows
         self.tokens = np.zeros((n if history else 0, rules.max_events), np.int16)
-        self._mask = new_masks(n, rules.num_actions)
-        self.action_mask = self._mask[:, : rules.num_actions]
-        # A class that overrides `act` is asked as any other player.
-        scripted = [
-            player
-            for player in self.players
-            if isinstance(player, ScriptedPlayer) and type(player).act is ScriptedPlayer.act
-        ]
-        self._weights = (
-            np.concatenate([scripted[0].weights, *(player.weights for player in scripted)])
-            if len(scripted) == rules.players - 1
-            else None
-        )
-        self._blind = np.zeros(rules.players, np.bool_)  # seats, from the learner's, that draw among all moves
-        if self._weights is not None:
-            self._blind[:] = (self._weights["draws"] != 0) & ~self._weights["values"].any(axis=1)
+        self.num_actions = rules.num_actions if self.moves is None else self.moves.most
+        self._mask = new_masks(n, self.num_actions)
+        self.action_mask = self._mask[:, : self.num_actions]
         self._player_streams = Streams.from_seed(seed, n, purpose=2)
         self._seat_streams = Streams.from_seed(seed, n, purpose=3)
         self.reset(seed)
@@ -200,6 +228,7 @@ class LearnerTables:
                 self.learner[rows] = self._seat_streams.rows(rows).below(np.full(len(rows), self.rules.players))
             else:
                 self.learner[rows] = self.seat
+            self.lineups.draw(rows, self._seat_streams)
             self.done[rows] = False
             self._unseen[rows] = 0.0
             self._advance(fresh, self._unseen)
@@ -213,14 +242,35 @@ class LearnerTables:
         Raises:
             ValueError: as `Batch.step`; nothing has changed.
         """
-        actions, active = self.batch.checked(actions, self._chosen(tables) & ~self.done)
+        chosen = self._chosen(tables) & ~self.done
+        if self.moves is not None:
+            actions = self._actions_of(actions, chosen)
+        actions, active = self.batch.checked(actions, chosen)
         self.rewards[:] = np.where(active, self._unseen, 0.0)
         self._unseen[active] = 0.0
-        if self._weights is None:
-            self.batch.step(actions, tables=active)
-            self._collect(active, self.rewards)
         self._advance(active, self.rewards, actions)
         self._observe(active)
+
+    def _actions_of(self, numbers: Any, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """The actions of moves given by their numbers, (n,)."""
+        assert self.moves is not None
+        numbers = check_actions(numbers, len(chosen))
+        known = (numbers >= 0) & (numbers < self.num_actions)
+        actions: npt.NDArray[np.int64] = self.moves.actions[np.arange(len(chosen)), np.where(known, numbers, 0)]
+        if (wrong := chosen & (~known | (actions < 0))).any():
+            t = int(wrong.argmax())
+            raise self.refusal(t, int(numbers[t]))
+        return actions
+
+    def refusal(self, t: int, action: int) -> IllegalAction:
+        """The error that says why `action` may not be played at table `t`, and what may be."""
+        if self.moves is None or self.done[t]:
+            return illegal_action(self.batch.state, t, action)
+        opening = self.batch.state[t]["left"] == NONE
+        open_moves = self.moves.actions[t][self.moves.actions[t] >= 0]
+        names = ", ".join(f"{i} {action_name(move, opening=opening)!r}" for i, move in enumerate(open_moves))
+        seat = self.learner[t]
+        return IllegalAction(f"table {t}: seat {seat} has no move {action}; its moves: {names}", t, action)
 
     def _chosen(self, tables: npt.NDArray[np.bool_] | None) -> npt.NDArray[np.bool_]:
         if tables is None:
@@ -230,11 +280,6 @@ class LearnerTables:
             raise ValueError(f"tables: give a bool array of shape {self.done.shape}, not {chosen.dtype} {chosen.shape}")
         return chosen
 
-    def _collect(self, stepped: npt.NDArray[np.bool_], rewards: npt.NDArray[np.float32]) -> None:
-        rows = np.flatnonzero(stepped)
-        rewards[rows] += self.batch.rewards[rows, self.learner[rows] % self.rules.num_sides]
-        self.done[rows] = self.batch.done[rows]
-
     def _advance(
         self,
         chosen: npt.NDArray[np.bool_],
@@ -243,42 +288,45 @@ class LearnerTables:
     ) -> None:
         """Let the other seats play at the chosen tables until each learner must choose or its episode is over.
 
-        Where all of them are scripted this also plays the learners' `actions` first.
+        This plays the learners' `actions` first, where there are any.
         """
-        batch = self.batch
-        if self._weights is not None:
+        batch, lineups = self.batch, self.lineups
+        while True:
 
-            def part(lo: int, hi: int) -> None:
+            def part(lo: int, hi: int, chosen: Any = chosen, actions: Any = actions) -> None:
                 views, _ = batch.scratch()
                 _advance_scripted(
-                    batch.state, self._packed, batch.legal, chosen, actions, self.learner, self._weights, self._blind,
-                    self._player_streams.states, batch.match, batch.outcome, batch.equity, batch.chances, views,
-                    rewards, self.done, lo, hi,
+                    batch.state, self._packed, batch.legal, chosen, actions, self.learner, lineups.of, lineups.weights,
+                    lineups.kinds, self._player_streams.states, batch.match, batch.outcome, self.skip_single,
+                    batch.equity, batch.chances, views, rewards, self.done, lo, hi,
                 )  # fmt: skip
 
             self._in_parts(part, chosen)
-            return
-        while True:
-            waiting = chosen & ~self.done & (batch.seat != self.learner)
-            if not waiting.any():
+            if not lineups.any_asked:
                 return
-            answers = np.zeros(len(waiting), np.int64)
-            relative = (batch.seat - self.learner) % self.rules.players
-            for player in dict.fromkeys(self.players):
-                seats = [1 + i for i, other in enumerate(self.players) if other is player]
-                rows = np.flatnonzero(waiting & np.isin(relative, seats))
-                if len(rows):
-                    chosen_by = player.act(batch.views(rows), self._player_streams.rows(rows))
-                    try:
-                        answers[rows] = check_actions(chosen_by, len(rows))
-                    except ValueError as error:
-                        raise ValueError(f"player {player.name!r}: {error}") from None
+            chosen = chosen & ~self.done & (batch.seat != self.learner)
+            if not chosen.any():
+                return
+            actions = self._ask(chosen)
+
+    def _ask(self, waiting: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """What the players that are to act at these tables choose, (n,)."""
+        batch, players = self.batch, self.lineups.players
+        actions = np.zeros(len(waiting), np.int64)
+        relative = (batch.seat - self.learner) % self.rules.players
+        playing = np.take_along_axis(self.lineups.of, relative[:, None], 1)[:, 0]
+        for number in np.unique(playing[waiting]).tolist():
+            rows = np.flatnonzero(waiting & (playing == number))
+            chosen = players[number].act(batch.views(rows), self._player_streams.rows(rows))
             try:
-                batch.step(answers, tables=waiting)
-            except IllegalAction as error:
-                name = self.players[relative[error.table] - 1].name
-                raise IllegalAction(f"player {name!r}: {error}", error.table, error.action) from None
-            self._collect(waiting, rewards)
+                actions[rows] = check_actions(chosen, len(rows))
+            except ValueError as error:
+                raise ValueError(f"player {players[number].name!r}: {error}") from None
+        try:
+            return batch.checked(actions, waiting)[0]
+        except IllegalAction as error:
+            name = players[playing[error.table]].name
+            raise IllegalAction(f"player {name!r}: {error}", error.table, error.action) from None
 
     def _in_parts(self, work: Callable[[int, int], None], chosen: npt.NDArray[np.bool_]) -> None:
         """As `Batch.in_parts`; but to wake another thread for a few tables takes longer than to play them."""
@@ -287,15 +335,45 @@ class LearnerTables:
         else:
             self.batch.in_parts(work)
 
+    def arrays(self) -> dict[str, npt.NDArray[np.uint8]]:
+        """Copies of all that goes on changing, as bytes: where every table and stream stands."""
+        return {name: array.view(np.uint8).copy() for name, array in self._changing().items()}
+
+    def put(self, arrays: Mapping[str, npt.NDArray[np.uint8]]) -> None:
+        """Go on from what `arrays` gave, of tables made with the same arguments.
+
+        Raises:
+            ValueError: arrays of other names or shapes. Nothing has changed.
+        """
+        own = {name: array.view(np.uint8) for name, array in self._changing().items()}
+        for name, array in own.items():
+            if name not in arrays or arrays[name].shape != array.shape or arrays[name].dtype != np.uint8:
+                found = f"has shape {arrays[name].shape}" if name in arrays else "is missing"
+                raise ValueError(f"{name} {found}; these tables' has {array.shape}")
+        for name, array in own.items():
+            array[:] = arrays[name]
+        self._observe(np.ones(len(self.done), np.bool_))
+
+    def _changing(self) -> dict[str, npt.NDArray[Any]]:
+        batch = self.batch
+        return {
+            "state": batch.state, "legal": batch.legal, "chances": batch.chances, "learner": self.learner,
+            "rewards": self.rewards, "unseen": self._unseen, "done": self.done, "lineups": self.lineups.of,
+            "players": self._player_streams.states, "seats": self._seat_streams.states,
+        }  # fmt: skip
+
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "action_mask": None}  # a view of the array beside it
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         self.__dict__.update(kept)
-        self.action_mask = self._mask[:, : self.rules.num_actions]
+        self.action_mask = self._mask[:, : self.num_actions]
         self._packed = pack(self.rules)  # a copy is writable: to compiled code another type
 
     def _observe(self, chosen: npt.NDArray[np.bool_]) -> None:
+        if self.moves is not None:
+            self.moves.look(self.batch.state, chosen, self.action_mask)
+            return
         observation, mask = self.observation.view(np.uint64), self._mask.view(np.uint64)
 
         def part(lo: int, hi: int) -> None:
@@ -309,6 +387,8 @@ class LearnerTables:
     @property
     def observation_space(self) -> spaces.Space[Any]:
         """The space of one learner's observation: a Box, or with `history` a Dict of two."""
+        if self.moves is not None:
+            return spaces.Box(0, 1, self.moves.rows.shape[1:], np.int8)
         return space_of(self.encoding, self.history)
 
     def observations(self, rows: Any = slice(None)) -> Any:
@@ -328,33 +408,3 @@ def space_of(encoding: Encoding, history: History | None) -> spaces.Space[Any]:
         return vector
     tokens = spaces.Box(0, history.num_tokens - 1, (history.length,), np.int16)
     return spaces.Dict({"observation": vector, "history": tokens})
-
-
-def seat_players(
-    rules: RuleSet, opponents: PlayerSpec | Sequence[PlayerSpec], partner: PlayerSpec | None
-) -> list[Player]:
-    """The players of the seats after the learner's, in turn order.
-
-    Raises:
-        ValueError: an unknown player, a partner where there are no pairs, a wrong number of opponents.
-    """
-    others = range(1, rules.players)
-    opposing = [seat for seat in others if rules.side_of(seat) != 0]
-    if isinstance(opponents, Sequence) and not isinstance(opponents, str):
-        specs = list(opponents)
-    else:
-        specs = [opponents] * len(opposing)
-    if len(specs) != len(opposing):
-        raise ValueError(f"opponents: {len(specs)} given; a learner here has {len(opposing)}, or give one for all")
-    if partner is not None and not rules.pairs:
-        raise ValueError(f"partner={partner!r}: these rules have no pairs, so a learner has no partner")
-    by_seat = dict(zip(opposing, specs, strict=True))
-    made: dict[Any, Player] = {}  # one player for all seats with the same name
-    players = []
-    for seat in others:
-        spec = by_seat[seat] if seat in by_seat else (partner if partner is not None else specs[0])
-        key = spec if isinstance(spec, str) else id(spec)
-        if key not in made:
-            made[key] = make_player(spec, rules)
-        players.append(made[key])
-    return players

@@ -15,11 +15,11 @@ from gymnasium.vector.utils import batch_space
 
 from .._checks import whole
 from .._rng import Seeds, check_seed, check_seeds, is_many
-from ..batch import check_actions, illegal_action
+from ..batch import check_actions
 from ..equity import Equity
-from ..players import PlayerSpec
 from ..rules import RuleSet
 from .picture import RENDER_MODES, seen_by, show
+from .seats import Holder
 from .single import copied, rules_from
 from .tables import LearnerTables
 
@@ -52,8 +52,8 @@ class DominoVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
     wait for ``reset(options={"reset_mask": mask})``.
 
     Args:
-        preset, rules, opponents, partner, seat, episode, reward, strict, illegal_reward, history, render_mode: as
-            for `DominoEnv`.
+        preset, rules, opponents, partner, seat, episode, reward, strict, illegal_reward, moves, skip_single, history,
+            render_mode: as for `DominoEnv`.
         num_envs: how many tables.
         autoreset_mode: ``"NextStep"``, ``"SameStep"`` or ``"Disabled"``, or Gymnasium's `AutoresetMode`.
         copy: return newly allocated arrays. Otherwise observations and masks are buffers that the next step
@@ -67,13 +67,15 @@ class DominoVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         *,
         num_envs: int = 1,
         rules: Mapping[str, Any] | None = None,
-        opponents: PlayerSpec | Sequence[PlayerSpec] = "random",
-        partner: PlayerSpec | None = None,
+        opponents: Holder | Sequence[Holder] = "random",
+        partner: Holder | None = None,
         seat: int | None = None,
         episode: Literal["round", "match"] = "round",
         reward: Literal["points", "outcome", "equity"] | Equity = "points",
         strict: bool = False,
         illegal_reward: float = -1.0,
+        moves: bool = False,
+        skip_single: bool = False,
         history: bool = False,
         render_mode: str | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
@@ -92,11 +94,11 @@ class DominoVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         }  # fmt: skip
         self._tables = LearnerTables(
             self.rules, self.num_envs, opponents=opponents, partner=partner, seat=seat, episode=episode, reward=reward,
-            history=history, threads=threads,
+            moves=moves, skip_single=skip_single, history=history, threads=threads,
         )  # fmt: skip
         self.encoding = self._tables.encoding
         self.single_observation_space = self._tables.observation_space
-        self.single_action_space = spaces.Discrete(self.rules.num_actions)
+        self.single_action_space = spaces.Discrete(self._tables.num_actions)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._numbers = np.arange(self.num_envs)
@@ -154,13 +156,13 @@ class DominoVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         self._check_started()
         tables, waiting = self._tables, self._over
         actions[waiting] = 0
-        if ((actions < 0) | (actions >= self.rules.num_actions)).any():
+        if ((actions < 0) | (actions >= self._tables.num_actions)).any():
             self._refuse(actions)
         legal = tables.action_mask[self._numbers, actions] != 0  # a table that is over has a mask of ones
         illegal = ~legal
         if self.strict and illegal.any():
             t = int(illegal.argmax())
-            raise illegal_action(tables.batch.state, t, int(actions[t]))
+            raise tables.refusal(t, int(actions[t]))
         playing = legal & ~waiting
         with self._all_or_none():
             tables.step(actions, tables=playing)
@@ -233,7 +235,7 @@ class DominoVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
             )
 
     def _refuse(self, actions: Actions) -> None:
-        last = self.rules.num_actions - 1
+        last = self._tables.num_actions - 1
         t = int(((actions < 0) | (actions > last)).argmax())
         raise ValueError(f"table {t}: action {actions[t]} is not a whole number from 0 to {last}")
 
@@ -252,7 +254,7 @@ class DominoVectorEnv(VectorEnv[Observations, Actions, npt.NDArray[Any]]):
         observations[rows] = np.fromiter(
             (copied(self._tables.observations(t)) for t in rows.tolist()), object, len(rows)
         )
-        mask = np.zeros((self.num_envs, self.rules.num_actions), np.int8)
+        mask = np.zeros((self.num_envs, self._tables.num_actions), np.int8)
         mask[rows] = 1
         return {
             "final_obs": observations, "_final_obs": ended.copy(),
