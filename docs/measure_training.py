@@ -2,7 +2,8 @@
 
     python docs/measure_training.py [REPEATS]
 
-The same game, hidden layers, batches and epochs; 49,152 decisions between updates; one thread. The three take turns.
+The same game, decisions, networks on moves, batches and epochs; 49,152 decisions between updates (12,288 on
+`DummyVecEnv`, which is slow); one thread. The three take turns.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # training/ is no installed 
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
+from agents.sb3 import MovePolicy
 from domino_env import make_rules
 from domino_env.adapters.sb3 import DominoVecEnv
 from domino_env.envs.single import DominoEnv
@@ -44,17 +46,17 @@ def self_play() -> Callable[[], float]:
     return run
 
 
-def maskable(env: Any, tables: int) -> Callable[[], float]:
+def maskable(env: Any, tables: int, rollout: int = ROLLOUT) -> Callable[[], float]:
     """Trains MaskablePPO and gives its decisions a second; those of the one learner's seat count."""
     model = MaskablePPO(
-        "MlpPolicy", env, n_steps=ROLLOUT // tables, batch_size=1024, n_epochs=2, learning_rate=1e-3, device="cpu",
-        policy_kwargs={"net_arch": [128, 128], "activation_fn": torch.nn.ReLU},
+        MovePolicy, env, n_steps=rollout // tables, batch_size=1024, n_epochs=2, learning_rate=1e-3, device="cpu",
+        policy_kwargs={"net_arch": [128, 128]},
     )  # fmt: skip
 
     def run() -> float:
         began = time.perf_counter()
-        model.learn(UPDATES * ROLLOUT, reset_num_timesteps=False)
-        return UPDATES * ROLLOUT / (time.perf_counter() - began)
+        model.learn(UPDATES * rollout, reset_num_timesteps=False)
+        return UPDATES * rollout / (time.perf_counter() - began)
 
     return run
 
@@ -64,8 +66,12 @@ def main(repeats: int) -> None:
     torch.set_num_threads(1)
     runs = {
         "training/ppo.py": self_play(),
-        "MaskablePPO on DominoVecEnv, 2,048 tables": maskable(DominoVecEnv("duplas", num_envs=2048, seed=1), 2048),
-        "MaskablePPO on DummyVecEnv of 8 DominoEnv": maskable(DummyVecEnv([lambda: DominoEnv("duplas")] * 8), 8),
+        "MaskablePPO on DominoVecEnv, 2,048 tables": maskable(
+            DominoVecEnv("duplas", num_envs=2048, seed=1, moves=True, skip_single=True), 2048
+        ),
+        "MaskablePPO on DummyVecEnv of 8 DominoEnv": maskable(
+            DummyVecEnv([lambda: DominoEnv("duplas", moves=True, skip_single=True)] * 8), 8, ROLLOUT // 4
+        ),
     }
     rates: dict[str, list[float]] = {name: [] for name in runs}
     for turn in range(repeats + 1):
