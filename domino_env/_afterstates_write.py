@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from ._jit import jit, lowest_bit, popcount
-from .observation import look, possible_tiles, stuck_chance, tie_steps
+from .observation import look, possible_tiles, score_level, stuck_chance, tie_steps
 from .rules import option
 from .scoring import finish_of, pips_in
 from .state import FINISH_NAMES, NONE, PLAY
@@ -108,8 +108,7 @@ def _put_match(out: Any, at: int, view: Any, rules: Any) -> None:
     steps = int(rules["score_steps"])
     if steps:
         for side in range(rules["sides"]):
-            level = view["scores"][side] * steps // rules["target"] if view["scores"][side] else 0
-            _put_count(out, at, level, steps)
+            _put_count(out, at, score_level(view, rules, side), steps)
             at += steps
         _put_count(out, at, tie_steps(rules["tie_multiplier"], view["multiplier"]), TIES)
 

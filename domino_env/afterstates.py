@@ -13,9 +13,7 @@ may ask. Both are rows of zeros and ones, made of named slices that are declared
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
@@ -33,44 +31,29 @@ from ._afterstates_write import (
     describe_move,
     recall,
 )
-from ._jit import jit, lowest_bit, popcount
-from .observation import Slice, Views, look, look_events, new_views
-from .rules import RuleSet, pack
+from ._jit import jit
+from .observation import Declared, Layout, Views, list_moves, look, look_events, new_views
+from .rules import pack
 from .state import FINISH_NAMES, NONE, State, new_state
 
 #: Rises when the meaning of a slice changes.
 VERSION: Final = 1
-_ONE = np.uint64(1)
 _ZERO = np.uint64(0)
 
 
 @jit
-def _count_moves(views: Any, starts: Any) -> None:
-    """The number of moves before each view's first; where both ends show one number, only those at the left count."""
-    total = 0
+def _list_many(views: Any, starts: Any, actions: Any) -> None:
+    """List the moves of all views, one after another; `starts` are where each view's begin, and where all end."""
     for v in range(views.shape[0]):
-        starts[v] = total
-        total += popcount(views[v]["legal"][0])
-        if views[v]["left"] != views[v]["right"]:
-            total += popcount(views[v]["legal"][1])
-    starts[views.shape[0]] = total
+        starts[v + 1] = starts[v] + list_moves(views[v], actions[starts[v] :])
 
 
 @jit
 def _describe_moves(views: Any, rules: Any, starts: Any, places: Any, actions: Any, out: Any) -> None:
     for v in range(views.shape[0]):
         recall(views[v], rules[0], places[0])
-        i = starts[v]
-        for end in range(2):
-            if end == 1 and views[v]["left"] == views[v]["right"]:
-                break
-            word = views[v]["legal"][end]
-            while word:
-                tile = lowest_bit(word)
-                word &= word - _ONE
-                actions[i] = 2 * tile + end
-                describe_move(views[v], rules[0], tile, end, places[0], out[i])
-                i += 1
+        for i in range(starts[v], starts[v + 1]):
+            describe_move(views[v], rules[0], actions[i] >> 1, actions[i] & 1, places[0], out[i])
 
 
 @jit
@@ -127,38 +110,15 @@ def _check_records(name: str, given: Any, own: npt.NDArray[np.void]) -> None:
         )
 
 
-class _Layout:
-    """Named slices of a row."""
+class _Renamed(Layout):
+    """A layout with the numbers renamed."""
 
-    def __init__(self, rules: RuleSet) -> None:
-        self.rules = rules
+    @property
+    def version(self) -> int:
+        """As all layouts have it."""
+        return VERSION
 
-    def _declared(self) -> list[tuple[str, tuple[int, ...], str]]:
-        raise NotImplementedError
-
-    @cached_property
-    def slices(self) -> dict[str, Slice]:
-        """The named slices in order, by name."""
-        found: dict[str, Slice] = {}
-        start = 0
-        for name, shape, meaning in self._declared():
-            if np.prod(shape):
-                found[name] = Slice(name, start, shape, meaning)
-                start = found[name].stop
-        return found
-
-    @cached_property
-    def size(self) -> int:
-        """Entries of a row."""
-        return max(part.stop for part in self.slices.values())
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A hash of the layout and its version; stored with trained weights and compared on loading."""
-        text = repr((VERSION, self.rules.target, [(s.name, s.start, s.shape) for s in self.slices.values()]))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-    def _match(self) -> list[tuple[str, tuple[int, ...], str]]:
+    def _match(self) -> Declared:
         steps = self.rules.score_steps
         return [
             ("scores", (self.rules.num_sides, steps), f"each side's score (count, in steps of target/{steps})"),
@@ -166,18 +126,18 @@ class _Layout:
         ]
 
 
-class Afterstates(_Layout):
+class Afterstates(_Renamed):
     """What a player knows after each move it could make, as rows of zeros and ones.
 
     The first place is that of the tile's new end (of a round's first tile, its higher half), the second that of the
     other end. Seats and sides count from the player.
     """
 
-    def _declared(self) -> list[tuple[str, tuple[int, ...], str]]:
+    def _declared(self) -> Declared:
         rules = self.rules
         s, tiles, numbers, hand = rules.players, rules.num_tiles, rules.max_pip + 1, rules.max_hand
         draws = rules.draw != "none"
-        found: list[tuple[str, tuple[int, ...], str]] = [
+        found: Declared = [
             ("hand", (tiles,), "the tiles I keep"),
             ("placed", (s, tiles), "the tiles each seat has played, mine first, this move's included"),
         ]
@@ -208,7 +168,7 @@ class Afterstates(_Layout):
             *self._match(),
         ]
 
-    def _recalled(self, seat: int) -> list[tuple[str, tuple[int, ...], str]]:
+    def _recalled(self, seat: int) -> Declared:
         numbers = self.rules.max_pip + 1
         return [
             (f"first_{seat}", (self.rules.num_tiles,), "the tile that seat played first in the round"),
@@ -233,8 +193,9 @@ class Afterstates(_Layout):
         """
         _check_records("views", views, new_views(self.rules, 0))
         starts = np.zeros(len(views) + 1, np.int64)
-        _count_moves(views, starts)
-        actions = np.zeros(starts[-1], np.int64)
+        actions = np.zeros(len(views) * self.rules.num_actions, np.int64)
+        _list_many(views, starts, actions)
+        actions = actions[: starts[-1]]
         rows = np.zeros((starts[-1], self.size), np.int8)
         _describe_moves(views, pack(self.rules), starts, np.zeros(1, PLACES), actions, rows)
         return Moves(rows, actions, starts, (views["left"] == views["right"]) & (views["left"] != NONE))
@@ -251,7 +212,7 @@ class Afterstates(_Layout):
         return self.of(views)
 
 
-class Deals(_Layout):
+class Deals(_Renamed):
     """Tables with all tiles open, seen from the seat to act, as rows of zeros and ones.
 
     The first place is that of the end which this seat holds more tiles of (of equals, the left), the second that of
@@ -259,11 +220,11 @@ class Deals(_Layout):
     and sides count from the one to act.
     """
 
-    def _declared(self) -> list[tuple[str, tuple[int, ...], str]]:
+    def _declared(self) -> Declared:
         rules = self.rules
         s, tiles, numbers, hand = rules.players, rules.num_tiles, rules.max_pip + 1, rules.max_hand
         draws = rules.draw != "none"
-        found: list[tuple[str, tuple[int, ...], str]] = []
+        found: Declared = []
         for seat in range(s):
             found += [
                 (f"hand_{seat}", (tiles,), "the tiles that seat holds"),

@@ -14,12 +14,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from ._jit import jit, jit_inline, popcount
+from ._jit import jit, jit_inline, lowest_bit, popcount
 from .rules import RuleSet, option, pack
 from .state import DRAW, HIDDEN, LARGE, NONE, SMALL, Sizes, sizes_for
 from .tiles import SUIT
@@ -207,12 +207,17 @@ def encode(view: Any, rules: Any, vector: Any) -> None:
     steps = int(rules["score_steps"])
     if steps:
         for side in range(sides):
-            level = view["scores"][side] * steps // rules["target"] if view["scores"][side] else 0
-            word, at = _put(vector, word, at, _ones(level, steps), steps)
+            word, at = _put(vector, word, at, _ones(score_level(view, rules, side), steps), steps)
         ties = _ones(tie_steps(rules["tie_multiplier"], view["multiplier"]), _TIE_STEPS)
         word, at = _put(vector, word, at, ties, _TIE_STEPS)
     if at & 63:
         vector["words"][at >> 6] = word
+
+
+@jit
+def score_level(view: Any, rules: Any, side: int) -> int:
+    """A side's score in steps of the target's part that vectors count."""
+    return view["scores"][side] * rules["score_steps"] // rules["target"] if view["scores"][side] else 0
 
 
 @jit
@@ -223,6 +228,24 @@ def tie_steps(factor: int, multiplier: int) -> int:
         multiplier //= factor
         steps += 1
     return steps
+
+
+@jit
+def list_moves(view: Any, actions: Any) -> int:
+    """Write the legal actions of a view to `actions`, those at the left first; how many there are.
+
+    Where both ends show one number a tile leads to the same position at either, and is listed once, at the left.
+    """
+    count = 0
+    for end in range(2):
+        if end == 1 and view["left"] == view["right"]:
+            break
+        word = view["legal"][end]
+        while word:
+            actions[count] = 2 * lowest_bit(word) + end
+            word &= word - _ONE
+            count += 1
+    return count
 
 
 @jit
@@ -279,15 +302,29 @@ class Slice:
         return self.start + int(np.prod(self.shape))
 
 
-@dataclass(frozen=True)
-class Encoding:
-    """The layout of observation vectors under `rules`.
+#: Slices as a layout declares them: name, shape and meaning.
+Declared: TypeAlias = list[tuple[str, tuple[int, ...], str]]
 
-    Vectors are int8, shape ``(size,)``, every entry 0 or 1. Two rule sets with equal `fingerprint`
-    share the layout and its meaning.
+
+@dataclass(frozen=True)
+class Layout:
+    """What the entries of a row mean under `rules`.
+
+    Two rule sets with equal `fingerprint` share the layout and its meaning.
     """
 
     rules: RuleSet
+
+    multiple: ClassVar[int] = 1  # the size is one of it
+
+    @property
+    def version(self) -> int:
+        """Rises when the meaning of a slice changes."""
+        raise NotImplementedError  # each kind of layout has its own
+
+    def _declared(self) -> Declared:
+        """The slices in order; those of no entries are left out."""
+        raise NotImplementedError  # each layout declares its own
 
     @cached_property
     def slices(self) -> dict[str, Slice]:
@@ -298,11 +335,40 @@ class Encoding:
             if np.prod(shape):
                 found[name] = Slice(name, start, shape, meaning)
                 start = found[name].stop
-        if rest := -start % 8:
-            found["padding"] = Slice("padding", start, (rest,), "always 0; makes the size a multiple of 8")
+        if rest := -start % self.multiple:
+            found["padding"] = Slice(
+                "padding", start, (rest,), f"always 0; makes the size a multiple of {self.multiple}"
+            )
         return found
 
-    def _declared(self) -> list[tuple[str, tuple[int, ...], str]]:
+    @cached_property
+    def size(self) -> int:
+        """Entries of a row, a multiple of `multiple`."""
+        return max(part.stop for part in self.slices.values())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the layout and its version; stored with trained weights and compared on loading."""
+        text = repr((self.version, self.rules.target, [(s.name, s.start, s.shape) for s in self.slices.values()]))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class Encoding(Layout):
+    """The layout of observation vectors under `rules`.
+
+    Vectors are int8, shape ``(size,)``, every entry 0 or 1. Two rule sets with equal `fingerprint`
+    share the layout and its meaning.
+    """
+
+    multiple: ClassVar[int] = 8
+
+    @property
+    def version(self) -> int:
+        """As all layouts have it."""
+        return ENCODING_VERSION
+
+    def _declared(self) -> Declared:
         rules = self.rules
         s, tiles, numbers, steps = rules.players, rules.num_tiles, rules.max_pip + 1, rules.score_steps
         draws = rules.draw != "none"
@@ -339,17 +405,6 @@ class Encoding:
                 "how often ties in a row have multiplied this round's points (count, at most 4)",
             ),
         ]
-
-    @cached_property
-    def size(self) -> int:
-        """Entries of a vector, a multiple of 8."""
-        return max(part.stop for part in self.slices.values())
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """A hash of the layout and its version; stored with trained weights and compared on loading."""
-        text = repr((ENCODING_VERSION, self.rules.target, [(s.name, s.start, s.shape) for s in self.slices.values()]))
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def vectors(self, views: Views) -> npt.NDArray[np.int8]:
         """The vectors of a batch of views, int8 (n, size), newly allocated."""

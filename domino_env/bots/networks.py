@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from .._afterstates_write import PLACES, describe_deal, describe_move, recall
 from .._checks import number, one_of
-from .._jit import jit, lowest_bit
+from .._jit import jit
 from ..afterstates import Afterstates, Deals
 from ..batch import EPISODES
-from ..observation import new_views
+from ..observation import list_moves, new_views
 from ..players import Player
 from ..rules import RuleSet, make_rules, preset_of
 from .perceptron import ACTIVATIONS, Layers, Network, Scratch, forward, network_of, new_scratch
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 1
 REWARDS: Final = ("points", "outcome")
-_ONE = np.uint64(1)
 _NET_NAMES: Final = ("policy", "critic")
 #: What reading a damaged file may raise.
 _WRONG: Final = (
@@ -121,23 +120,13 @@ def new_guide(networks: PolicyNetworks) -> Guide:
 
 @jit
 def weigh_moves(view: Any, rules: Any, guide: Any) -> int:
-    """List the moves of a view's seat and the policy's logits in `guide`; how many there are.
-
-    Where both ends show one number a tile leads to the same position at either, and is listed once, at the left.
-    """
-    count = 0
+    """List the moves of a view's seat, as `list_moves` does, and the policy's logits in `guide`; how many there are."""
+    count = list_moves(view, guide.actions)
     recall(view, rules, guide.places[0])
-    for end in range(2):
-        if end == 1 and view["left"] == view["right"]:
-            break
-        word = view["legal"][end]
-        while word:
-            tile = lowest_bit(word)
-            word &= word - _ONE
-            describe_move(view, rules, tile, end, guide.places[0], guide.scratch.row)
-            forward(guide.policy, guide.scratch, guide.logits[count:])
-            guide.actions[count] = 2 * tile + end
-            count += 1
+    for i in range(count):
+        tile, end = guide.actions[i] >> 1, guide.actions[i] & 1
+        describe_move(view, rules, tile, end, guide.places[0], guide.scratch.row)
+        forward(guide.policy, guide.scratch, guide.logits[i:])
     return count
 
 

@@ -28,7 +28,7 @@ from .._jit import jit, lowest_bit, popcount
 from ..belief import deal, new_work, prepare, restart
 from ..equity import Equity, chance_after
 from ..kernel import nth_legal, num_legal, play
-from ..observation import Views, look, look_events, new_views
+from ..observation import Views, list_moves, look, look_events, new_views
 from ..players import Player, PlayerSpec, Streams
 from ..rules import RuleSet, pack
 from ..scoring import add_outcome_rewards, add_round_rewards, next_starter
@@ -210,18 +210,11 @@ def _play_out(row: Any, rules: Any, weights: Any, seen: Any, solve: int, advice:
 
 @jit
 def _begin(view: Any, sums: Any) -> int:
-    """List the legal moves; how many there are. Where both ends show one number, the right end is left out."""
-    count = 0
-    for end in range(2):
-        word = view["legal"][end]
-        if end and view["left"] == view["right"] and view["left"] != NONE:
-            break
-        while word:
-            sums["actions"][count] = 2 * lowest_bit(word) + end
-            sums["values"][count] = 0.0
-            sums["prior"][count] = 0.0
-            word &= word - _ONE
-            count += 1
+    """List the moves; how many there are."""
+    count = list_moves(view, sums["actions"])
+    for i in range(count):
+        sums["values"][i] = 0.0
+        sums["prior"][i] = 0.0
     sums["count"] = count
     sums["heaviest"] = -np.inf
     sums["weight"] = 0.0
