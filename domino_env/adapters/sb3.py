@@ -20,7 +20,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvS
 
 from ..envs.seats import Holder
 from ..envs.single import copied, rules_from
-from ..envs.tables import LearnerTables
+from ..envs.tables import LearnerTables, arrays_of
 from ..rules import RuleSet
 
 
@@ -121,11 +121,10 @@ class DominoVecEnv(VecEnv):
 
     def arrays(self) -> dict[str, npt.NDArray[np.uint8]]:
         """Copies of all that goes on changing, as bytes, to go on from with `put`."""
-        return {
-            **self.tables.arrays(),
-            "steps": self._steps.view(np.uint8).copy(),
-            "returns": self._returns.view(np.uint8).copy(),
-        }
+        return {**self.tables.arrays(), **arrays_of(self._counts())}
+
+    def _counts(self) -> dict[str, npt.NDArray[Any]]:
+        return {"steps": self._steps, "returns": self._returns}
 
     def put(self, arrays: Mapping[str, npt.NDArray[np.uint8]]) -> Any:
         """Go on from what `arrays` gave, of an environment made with the same arguments; the observations.
@@ -133,13 +132,7 @@ class DominoVecEnv(VecEnv):
         Raises:
             ValueError: arrays of other names or shapes. Nothing has changed.
         """
-        own = {"steps": self._steps.view(np.uint8), "returns": self._returns.view(np.uint8)}
-        for name, array in own.items():
-            if name not in arrays or arrays[name].shape != array.shape:
-                raise ValueError(f"{name} is missing or not of shape {array.shape}")
-        self.tables.put(arrays)
-        for name, array in own.items():
-            array[:] = arrays[name]
+        self.tables.put(arrays, self._counts())
         return copied(self.tables.observations())
 
     def close(self) -> None:

@@ -183,8 +183,8 @@ def score(view: Any, rules: Any, weights: Any, tile: int, end: int) -> float:
 
 
 @jit
-def choose(view: Any, rules: Any, weights: Any, bits: Any) -> int:
-    """The best legal action; of equals the first, or one drawn with the 32 random `bits`."""
+def _best(view: Any, rules: Any, weights: Any) -> Any:
+    """The highest score of a legal action, how many actions have it, and the first that has."""
     best, equals, first = -np.inf, 0, -1
     for end in range(2):
         word = view["legal"][end]
@@ -196,6 +196,13 @@ def choose(view: Any, rules: Any, weights: Any, bits: Any) -> int:
                 best, equals, first = value, 1, 2 * tile + end
             elif value == best:
                 equals += 1
+    return best, equals, first
+
+
+@jit
+def choose(view: Any, rules: Any, weights: Any, bits: Any) -> int:
+    """The best legal action; of equals the first, or one drawn with the 32 random `bits`."""
+    best, equals, first = _best(view, rules, weights)
     if not weights["draws"] or equals == 1:
         return first
     left = np.int64(bits * np.uint64(equals) >> _S32)
@@ -221,20 +228,14 @@ def _choose_many(views: Any, rules: Any, weights: Any, states: Any, rows: Any, o
 def _share_many(views: Any, rules: Any, weights: Any, out: Any) -> None:
     """Share 1 equally among the best actions of each view, those that `choose` draws from."""
     for v in range(views.shape[0]):
-        best, equals = -np.inf, 0
-        for again in range(2):
-            for end in range(2):
-                word = views[v]["legal"][end]
-                while word:
-                    tile = lowest_bit(word)
-                    word &= word - _ONE
-                    value = score(views[v], rules[0], weights[0], tile, end)
-                    if again == 0 and value > best:
-                        best, equals = value, 1
-                    elif value == best and again == 0:
-                        equals += 1
-                    elif value == best:
-                        out[v, 2 * tile + end] = 1.0 / equals
+        best, equals, _ = _best(views[v], rules[0], weights[0])
+        for end in range(2):
+            word = views[v]["legal"][end]
+            while word:
+                tile = lowest_bit(word)
+                word &= word - _ONE
+                if score(views[v], rules[0], weights[0], tile, end) == best:
+                    out[v, 2 * tile + end] = 1.0 / equals
 
 
 def preferences_of(kind: str, rules: RuleSet) -> dict[str, float]:

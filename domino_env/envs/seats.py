@@ -61,7 +61,7 @@ def seat_players(
     held: dict[Any, tuple[Player, ...]] = {}
 
     def player_of(spec: PlayerSpec) -> Player:
-        key = spec if isinstance(spec, str) else id(spec)
+        key = _key(spec)
         if key not in made:
             made[key] = make_player(spec, rules)
         return made[key]
@@ -69,11 +69,23 @@ def seat_players(
     players = []
     for seat in others:
         spec = by_seat[seat] if seat in by_seat else (partner if partner is not None else specs[0])
-        key = spec if isinstance(spec, str) else id(spec)
+        key = _key(spec)
         if key not in held:
             held[key] = tuple(map(player_of, spec.players if isinstance(spec, OneOf) else (spec,)))
         players.append(held[key])
     return players
+
+
+def _key(spec: Holder) -> str | int:
+    """Equal for specs that mean the same players: strings by what they say, objects by which they are."""
+    return spec if isinstance(spec, str) else id(spec)
+
+
+def _kind_of(weights: npt.NDArray[np.void] | None) -> int:
+    """How compiled play treats a player with these weights; None stands for one that has none."""
+    if weights is None:
+        return ASKED
+    return BLIND if weights["draws"][0] and not weights["values"].any() else BY_WEIGHTS
 
 
 class Lineups:
@@ -102,16 +114,7 @@ class Lineups:
         found = [weights_of(player) for player in self.players]
         blank = np.zeros_like(weights_of(make_player("random", rules)))
         self.weights = np.concatenate([blank if weights is None else weights for weights in found])
-        self.kinds = np.array(
-            [
-                ASKED
-                if weights is None
-                else BLIND
-                if weights["draws"][0] and not weights["values"].any()
-                else BY_WEIGHTS
-                for weights in found
-            ]
-        )
+        self.kinds = np.array([_kind_of(weights) for weights in found])
 
     def draw(self, rows: npt.NDArray[np.int64], rng: Streams) -> None:
         """Draw who plays at these tables, where there is a choice."""

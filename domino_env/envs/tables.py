@@ -25,7 +25,7 @@ from ..kernel import nth_action, play
 from ..observation import Encoding, encode, expand, expand_mask, look, look_events, new_masks
 from ..players import Streams
 from ..rules import RuleSet, pack
-from ..state import NONE, State
+from ..state import NONE
 from .seats import ASKED, BLIND, Holder, Lineups
 
 _NO_ACTIONS = np.zeros(0, np.int64)
@@ -92,6 +92,26 @@ def _observe_learners(  # type: ignore[no-untyped-def]
             expand_mask(row["legal"][0], row["legal"][1], mask[t])
 
 
+def arrays_of(changing: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[np.uint8]]:
+    """Copies of arrays, as bytes."""
+    return {name: array.view(np.uint8).copy() for name, array in changing.items()}
+
+
+def put_arrays(changing: Mapping[str, npt.NDArray[Any]], kept: Mapping[str, npt.NDArray[np.uint8]]) -> None:
+    """Write over arrays what `arrays_of` kept of them.
+
+    Raises:
+        ValueError: arrays of other names or shapes. Nothing has changed.
+    """
+    own = {name: array.view(np.uint8) for name, array in changing.items()}
+    for name, array in own.items():
+        if name not in kept or kept[name].shape != array.shape or kept[name].dtype != np.uint8:
+            found = f"has shape {kept[name].shape}" if name in kept else "is missing"
+            raise ValueError(f"{name} {found}; these tables' has {array.shape}")
+    for name, array in own.items():
+        array[:] = kept[name]
+
+
 class MovesSeen:
     """The legal moves of the seat to act at each of n tables.
 
@@ -107,11 +127,11 @@ class MovesSeen:
         self.rows = np.zeros((n, self.most, self.layout.size), np.int8)
         self.actions = np.full((n, self.most), -1)
 
-    def look(self, state: State, chosen: npt.NDArray[np.bool_], mask: npt.NDArray[np.int8]) -> None:
+    def look(self, batch: Batch, chosen: npt.NDArray[np.bool_], mask: npt.NDArray[np.int8]) -> None:
         """Write the moves at the chosen tables, and `mask`: ones for them, and everywhere where a round is over."""
         self.rows[chosen], self.actions[chosen], mask[chosen] = 0, -1, 1
-        acting = np.flatnonzero(chosen & (state["seat"] != NONE))
-        found = self.layout.of_state(state[acting])
+        acting = np.flatnonzero(chosen & (batch.state["seat"] != NONE))
+        found = self.layout.of(batch.views(acting))
         counts = np.diff(found.starts)
         places = np.repeat(acting * self.most - found.starts[:-1], counts) + np.arange(found.starts[-1])
         self.rows.reshape(-1, self.layout.size)[places] = found.rows
@@ -337,21 +357,20 @@ class LearnerTables:
 
     def arrays(self) -> dict[str, npt.NDArray[np.uint8]]:
         """Copies of all that goes on changing, as bytes: where every table and stream stands."""
-        return {name: array.view(np.uint8).copy() for name, array in self._changing().items()}
+        return arrays_of(self._changing())
 
-    def put(self, arrays: Mapping[str, npt.NDArray[np.uint8]]) -> None:
+    def put(
+        self, arrays: Mapping[str, npt.NDArray[np.uint8]], beside: Mapping[str, npt.NDArray[Any]] | None = None
+    ) -> None:
         """Go on from what `arrays` gave, of tables made with the same arguments.
+
+        Args:
+            beside: more arrays to write over, by names in `arrays`: all of them, or none.
 
         Raises:
             ValueError: arrays of other names or shapes. Nothing has changed.
         """
-        own = {name: array.view(np.uint8) for name, array in self._changing().items()}
-        for name, array in own.items():
-            if name not in arrays or arrays[name].shape != array.shape or arrays[name].dtype != np.uint8:
-                found = f"has shape {arrays[name].shape}" if name in arrays else "is missing"
-                raise ValueError(f"{name} {found}; these tables' has {array.shape}")
-        for name, array in own.items():
-            array[:] = arrays[name]
+        put_arrays({**self._changing(), **(beside or {})}, arrays)
         self._observe(np.ones(len(self.done), np.bool_))
 
     def _changing(self) -> dict[str, npt.NDArray[Any]]:
@@ -372,7 +391,7 @@ class LearnerTables:
 
     def _observe(self, chosen: npt.NDArray[np.bool_]) -> None:
         if self.moves is not None:
-            self.moves.look(self.batch.state, chosen, self.action_mask)
+            self.moves.look(self.batch, chosen, self.action_mask)
             return
         observation, mask = self.observation.view(np.uint64), self._mask.view(np.uint64)
 
