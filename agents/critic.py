@@ -17,16 +17,12 @@ from safetensors.torch import load_file
 
 from domino_env import RuleSet
 from domino_env.afterstates import Deals
+from domino_env.bots.networks import critic_outputs
 
 from .checkpoint import CheckpointError, load, newest
 from .networks import Perceptron, network_of
 
 CRITIC_FILE: Final = "critic.safetensors"
-
-
-def outputs_of(rules: RuleSet) -> int:
-    """How many numbers a critic gives."""
-    return 1 if rules.num_sides == 2 else rules.num_sides
 
 
 def by_side(values: torch.Tensor, sides: torch.Tensor, num_sides: int) -> torch.Tensor:
@@ -43,7 +39,7 @@ def from_side(gains: torch.Tensor, sides: torch.Tensor, num_sides: int) -> torch
 
 def new_critic(rules: RuleSet, hidden: list[int], activation: str) -> Perceptron:
     """An untrained critic."""
-    return Perceptron(Deals(rules).size, hidden, outputs_of(rules), activation)
+    return Perceptron(Deals(rules).size, hidden, critic_outputs(rules), activation)
 
 
 def load_critic(path: str | os.PathLike[str]) -> Perceptron:
@@ -61,7 +57,7 @@ def load_critic(path: str | os.PathLike[str]) -> Perceptron:
         weights = load_file(file)
         hidden = [len(weight) for name, weight in weights.items() if name.endswith("bias")][:-1]
         return network_of(
-            Perceptron, weights, hidden, card.activation, inputs=Deals(rules).size, outputs=outputs_of(rules)
+            Perceptron, weights, hidden, card.activation, inputs=Deals(rules).size, outputs=critic_outputs(rules)
         )
     except (TypeError, ValueError, OSError, RuntimeError, SafetensorError) as error:
         raise CheckpointError(f"{file}: {' '.join(str(error).split())}") from error

@@ -110,5 +110,9 @@ def moves_mask(counts: torch.Tensor) -> torch.Tensor:
 
 def by_decision(values: torch.Tensor, counts: torch.Tensor, fill: float) -> torch.Tensor:
     """Numbers of moves, `counts` of them a decision, as a row a decision, (decisions, most moves), filled up."""
-    mask = moves_mask(counts)
-    return values.new_full(mask.shape, fill).masked_scatter(mask, values)
+    return spread(values, moves_mask(counts), fill)
+
+
+def spread(values: torch.Tensor, places: torch.Tensor, fill: float) -> torch.Tensor:
+    """An array with numbers where `places` are, in their order, and `fill` elsewhere."""
+    return values.new_full(places.shape, fill).masked_scatter(places, values)

@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from domino_env import RuleSet
+from domino_env._checks import one_of
 from domino_env.arena import describe
+from domino_env.bots.champion import MODES
 from domino_env.bots.networks import PolicyNetworks
 from domino_env.observation import Encoding, Views, masks
 from domino_env.players import Player, Streams
@@ -22,7 +24,6 @@ from .checkpoint import CARD_FILE, CheckpointError, layout_of, load, newest, see
 from .critic import CRITIC_FILE, load_critic
 from .networks import NEVER, MoveNet, PolicyNet, by_decision, layers_of, masked
 
-MODES: Final = ("greedy", "sample")
 #: What a run's configuration says of what its critic foretells.
 _FORETOLD: Final = ("episode", "reward", "reward_scale", "gamma")
 
@@ -62,12 +63,11 @@ class PolicyPlayer(Player):
         policy: PolicyNet | MoveNet | None = None,
     ) -> None:
         super().__init__(rules)
-        if mode not in MODES:
-            raise ValueError(f"mode={mode!r} is not one of {', '.join(MODES)}")
+        self.mode = one_of("mode", mode, MODES)
         if (path is None) == (policy is None):
             raise ValueError("give either path= (a checkpoint or run folder) or policy=")
-        self.mode = mode
         self.source: Path | None = None
+        self._config: dict[str, Any] = {}  # of the run that the checkpoint is of
         if policy is None:
             assert path is not None
             source = newest(str(path))  # a spec string gives a folder 7 as a number
@@ -75,7 +75,7 @@ class PolicyPlayer(Player):
             if card.encoding != layout_of(card.sees, rules).fingerprint:
                 played = f"{describe(card.rule_set)}; it cannot play {describe(rules)}"
                 raise CheckpointError(f"{source} was trained for {played}")
-            self.name, self.source = source.name, source
+            self.name, self.source, self._config = source.name, source, card.config
         else:
             self.name = "policy"
         self.policy = policy
@@ -112,12 +112,11 @@ class PolicyPlayer(Player):
         layers, activation = layers_of(self.policy), self.policy.activation
         if self.source is None or not (self.source / CRITIC_FILE).is_file():
             return PolicyNetworks(self.rules, layers, None, activation, self.name)
-        config = load(self.source)[1].config
-        if missing := [name for name in _FORETOLD if name not in config]:
+        if missing := [name for name in _FORETOLD if name not in self._config]:
             raise CheckpointError(f"{self.source / CARD_FILE}: {', '.join(missing)}: missing from its configuration")
         critic = layers_of(load_critic(self.source))
         return PolicyNetworks(
-            self.rules, layers, critic, activation, self.name, **{name: config[name] for name in _FORETOLD}
+            self.rules, layers, critic, activation, self.name, **{name: self._config[name] for name in _FORETOLD}
         )
 
     def chances(self, views: Views) -> npt.NDArray[np.float64]:

@@ -13,7 +13,7 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.torch_layers import FlattenExtractor
 from torch import nn
 
-from .networks import ACTIVATIONS, NEVER, MoveNet, Perceptron, PolicyNet, network_of
+from .networks import ACTIVATIONS, NEVER, MoveNet, Perceptron, PolicyNet, network_of, spread
 
 
 class MovePolicy(MaskableActorCriticPolicy):
@@ -83,9 +83,8 @@ class MovePolicy(MaskableActorCriticPolicy):
         moves = rows[there]
         with torch.autocast(rows.device.type, torch.bfloat16, enabled=self.precision == "bfloat16"):
             found, worth = self.action_net(moves)[:, 0], self.value_net(moves)[:, 0]
-        logits = found.new_full(there.shape, NEVER).masked_scatter(there, found)
-        values = worth.new_zeros(there.shape).masked_scatter(there, worth)
-        values = (values * logits.detach().softmax(1)).sum(1, keepdim=True)
+        logits = spread(found, there, NEVER)
+        values = (spread(worth, there, 0.0) * logits.detach().softmax(1)).sum(1, keepdim=True)
         distribution = self.action_dist.proba_distribution(action_logits=logits)
         if masks is not None:
             distribution.apply_masking(masks)

@@ -2,8 +2,10 @@
 
     python docs/measure_training.py [REPEATS]
 
-The same game, decisions, networks on moves, batches and epochs; 49,152 decisions between updates (12,288 on
-`DummyVecEnv`, which is slow); one thread. The three take turns.
+The same game, decisions, networks on moves (those of configs/ppo/duplas.yaml), precision, batches and epochs; 49,152
+decisions between updates (12,288 on `DummyVecEnv`, which is slow); one thread. Self-play is timed twice: as a run
+begins, and with the weights of zoo/duplas-v1, which is sure of most of its moves, as it is most of the time. All take
+turns.
 """
 
 from __future__ import annotations
@@ -30,11 +32,14 @@ from domino_env.envs.single import DominoEnv
 from training.ppo import RunConfig, Trainer
 
 ROLLOUT, UPDATES = 49_152, 2
+HIDDEN = [256, 128]
 
 
-def self_play() -> Callable[[], float]:
+def self_play(**keys: Any) -> Callable[[], float]:
     """Updates `Trainer` and gives its decisions a second; every seat's count."""
-    config = RunConfig(run=tempfile.mkdtemp(), preset="duplas")
+    config = RunConfig(
+        run=tempfile.mkdtemp(), preset="duplas", hidden=HIDDEN, critic_hidden=HIDDEN, precision="bfloat16", **keys
+    )
     assert config.rollout == ROLLOUT
     trainer = Trainer(config, make_rules("duplas"))
 
@@ -50,7 +55,7 @@ def maskable(env: Any, tables: int, rollout: int = ROLLOUT) -> Callable[[], floa
     """Trains MaskablePPO and gives its decisions a second; those of the one learner's seat count."""
     model = MaskablePPO(
         MovePolicy, env, n_steps=rollout // tables, batch_size=1024, n_epochs=2, learning_rate=1e-3, device="cpu",
-        policy_kwargs={"net_arch": [128, 128]},
+        policy_kwargs={"net_arch": HIDDEN, "precision": "bfloat16"},
     )  # fmt: skip
 
     def run() -> float:
@@ -65,7 +70,8 @@ def main(repeats: int) -> None:
     """Print the decisions a second of each, and their ratios."""
     torch.set_num_threads(1)
     runs = {
-        "training/ppo.py": self_play(),
+        "training/ppo.py, as a run begins": self_play(),
+        "training/ppo.py, from zoo/duplas-v1 on": self_play(start="zoo/duplas-v1"),
         "MaskablePPO on DominoVecEnv, 2,048 tables": maskable(
             DominoVecEnv("duplas", num_envs=2048, seed=1, moves=True, skip_single=True), 2048
         ),
@@ -79,10 +85,11 @@ def main(repeats: int) -> None:
             rate = run()
             if turn:  # the first turn compiles
                 rates[name].append(rate)
-    ours = median(rates["training/ppo.py"])
+    ours = {name: median(found) for name, found in rates.items() if name.startswith("training")}
     for name, found in rates.items():
         spread = ", ".join(f"{rate:,.0f}" for rate in found)
-        print(f"{name:45}{median(found):>9,.0f} decisions/s ({spread})   x{ours / median(found):.1f}")
+        times = ", ".join(f"x{rate / median(found):.1f}" for rate in ours.values())
+        print(f"{name:45}{median(found):>9,.0f} decisions/s ({spread})   ours {times}")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import numpy as np
 
 from domino_env import RuleSet
 from domino_env.afterstates import Afterstates, Deals
-from domino_env.bots.networks import PolicyNetworks
+from domino_env.bots.networks import PolicyNetworks, critic_outputs
 from domino_env.bots.perceptron import Layers
 
 
@@ -27,7 +27,7 @@ def random_layers(widths: list[int], seed: int) -> Layers:
 
 def random_networks(rules: RuleSet, *, critic: bool = True, hidden: int = 12, **said: Any) -> PolicyNetworks:
     """An untrained policy and critic; `said` of them as `PolicyNetworks` takes it."""
-    sides = 1 if rules.num_sides == 2 else rules.num_sides
+    sides = critic_outputs(rules)
     policy = random_layers([Afterstates(rules).size, hidden, 1], 1)
     values = random_layers([Deals(rules).size, hidden, hidden, sides], 2) if critic else None
     return PolicyNetworks(rules, policy, values, **{"activation": "relu", "reward": "outcome", **said})
@@ -39,6 +39,6 @@ def heaviest_first(rules: RuleSet, strictness: float = 3.0) -> PolicyNetworks:
     weight = np.zeros((1, layout.size), np.float32)
     part = layout.slices["pips"]
     weight[0, part.start : part.stop] = -strictness
-    sides = 1 if rules.num_sides == 2 else rules.num_sides
+    sides = critic_outputs(rules)
     nothing = np.zeros((sides, Deals(rules).size), np.float32), np.zeros(sides, np.float32)
     return PolicyNetworks(rules, [(weight, np.zeros(1, np.float32))], [nothing], "relu", reward="outcome")

@@ -93,13 +93,13 @@ def test_no_moves_make_a_loss_or_gradient_that_is_no_number(legal: str, weights:
     moves = torch.randint(0, 2, (rows, trainer.afterstates.size), dtype=torch.int8)
     deals = torch.randint(0, 2, (64, trainer.deals.size), dtype=torch.int8)
     old = torch.cat([part.log_softmax(0) for part in (torch.randn(rows) * 100).split(counts.tolist())])
-    own = torch.full((rows,), float(weights != "none"))
-    weight = own * (old.exp() if weights == "all" else (old > -1e-6).float())
-    figures = trainer._step(
-        counts, moves, own, old, weight, torch.randn(rows), deals, torch.randn(64, 1), entropy_weight=0.1
-    )
+    weight = {"all": old.exp(), "played": (old > -1e-6).float(), "none": torch.zeros(rows)}[weights]
+    copies = torch.where(torch.rand(64) < 0.5, 10.0, 1.0)
+    figures = trainer._step_actor(counts, copies, moves, old, weight, torch.randn(rows), entropy_weight=0.1)
     assert figures.isfinite().all()
-    assert all(parameter.isfinite().all() for parameter in trainer.actor.parameters())
+    assert trainer._step_critic(deals, torch.randn(64, 1)).isfinite().all()
+    for net in (trainer.actor, trainer.critic):
+        assert all(parameter.isfinite().all() for parameter in net.parameters())
 
 
 def test_moves_are_drawn_as_likely_as_the_policy_says(chi_square_limit: Any) -> None:
@@ -117,6 +117,25 @@ def test_moves_are_drawn_as_likely_as_the_policy_says(chi_square_limit: Any) -> 
     assert ((drawn - expected) ** 2 / expected).sum() < chi_square_limit(len(shares) - 1)
     moves = trainer.afterstates.of_state(batch.state[:0])
     assert by_decision(torch.from_numpy(moves.actions), torch.zeros(0, dtype=torch.int64), 0).shape == (0, 0)
+
+
+def test_of_decisions_that_were_sure_a_share_stands_for_all() -> None:
+    trainer = trainer_of("tables=2000", "steps=8", "sure=0.6", "sure_share=0.25", "opponents=[random]")
+    torch.nn.init.normal_(trainer.actor.layers[-1].weight, std=1)
+    trainer.play()
+    kept = trainer.rollout
+    counts, log_prob = torch.cat(kept.counts), torch.cat(kept.log_prob)
+    starts = counts.cumsum(0) - counts
+    sure = log_prob[starts + kept.played.flatten()].exp() > 0.6
+    decisions, copies = trainer._worth_learning(starts, log_prob)
+    own = kept.own.flatten()
+    assert 1000 < int((sure & own).sum()) < int(own.sum()) - 1000
+    assert torch.equal(decisions[~sure[decisions]], (own & ~sure).nonzero()[:, 0])  # every other one, and no opponent's
+    assert own[decisions].all()
+    assert copies[sure].eq(4).all()
+    assert copies[~sure].eq(1).all()
+    drawn, of = int(sure[decisions].sum()), int((sure & own).sum())
+    assert abs(drawn - of / 4) < 5 * (of * 3 / 16) ** 0.5
 
 
 @pytest.mark.long
@@ -208,8 +227,9 @@ def test_the_same_seed_gives_the_same_weights_and_another_others(smoke_run: Path
 @pytest.mark.parametrize(
     "changes",
     [[], ["preset=puxar", "rules={players: 3}", "episode=match", "lookahead=false", "reward=points"],
-     ["preset=mano_a_mano", "episode=match", "reward=equity", "lookahead=true", "opponents=[random]"]],
-    ids=["duplas", "puxar-3-match", "mano_a_mano-equity"],
+     ["preset=mano_a_mano", "episode=match", "reward=equity", "lookahead=true", "opponents=[random]"],
+     ["threads=2", "sure=0.2"]],
+    ids=["duplas", "puxar-3-match", "mano_a_mano-equity", "threads"],
 )  # fmt: skip
 def test_twenty_updates_are_ten_and_after_a_resume_ten_more(changes: list[str], tmp_path: Path) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
@@ -378,7 +398,7 @@ def test_a_full_disk_ends_the_run_in_one_line_and_what_was_saved_stays(
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (["batch_size=100"], "batch_size=100 does not divide the 128 decisions of tables x steps"),
+        (["sure_share=0"], "sure_share=0: Input should be greater than 0"),
         (["gae_lamda=1"], "unknown key 'gae_lamda' (did you mean 'gae_lambda'?)"),
         (["minutes=0"], "minutes=0: Input should be greater than 0"),
         (["preset=duplos"], "unknown preset 'duplos' (did you mean 'duplas'?)"),

@@ -16,6 +16,17 @@ from domino_env._checks import near
 EVALUATION_SEEDS = 2**32
 
 
+def evaluation_seed(seed: int) -> int:
+    """The seed of the deals to judge on, for what was given as ``--seed``: none that training plays, or judges by.
+
+    Raises:
+        ValueError: a negative number.
+    """
+    if seed < 0:
+        raise ValueError(f"--seed {seed}: give 0 or more")
+    return EVALUATION_SEEDS + 1 + seed
+
+
 class ConfigError(ValueError):
     """A configuration that cannot be used: every reason, one a line."""
 

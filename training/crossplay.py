@@ -27,7 +27,7 @@ from domino_env import RuleSet, make_rules
 from domino_env.arena import Duel, Estimate, describe, games_of
 from domino_env.players import Player
 
-from .config import EVALUATION_SEEDS
+from .config import evaluation_seed
 from .runs import checkpoint_of, duel_shown, player_of
 
 
@@ -141,18 +141,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
     try:
-        if given.seed < 0:
-            raise ValueError(f"--seed {given.seed}: give 0 or more")
+        seed = evaluation_seed(given.seed)
         rules = rules_of([*given.players, *given.opponents], given.preset)
         players, opponents = ([player_of(spec, rules) for spec in some] for some in (given.players, given.opponents))
         results = []
         for opponent in opponents:
-            results.append(
-                cross_play(
-                    players, opponent, rules, deals=given.deals, seed=EVALUATION_SEEDS + 1 + given.seed,
-                    episode=given.episode,
-                )
-            )  # fmt: skip
+            results.append(cross_play(players, opponent, rules, deals=given.deals, seed=seed, episode=given.episode))
             print(results[-1], flush=True)
         if given.json is not None:
             given.json.write_text(to_json(results) + "\n", encoding="utf-8")

@@ -27,14 +27,15 @@ from statistics import NormalDist
 import torch
 
 from agents import checkpoint
-from agents.policy import MODES, PolicyPlayer
+from agents.policy import PolicyPlayer
 from domino_env import RuleSet
 from domino_env.arena import Duel, Estimate, cross_table, from_json, games_of, picture, share_table, to_csv, to_json
+from domino_env.bots.champion import MODES
 from domino_env.bots.scripted import SCRIPTED, ScriptedPlayer
 from domino_env.players import Player
 from domino_env.rating import ratings
 
-from .config import EVALUATION_SEEDS
+from .config import evaluation_seed
 from .plots import learning_curve
 from .runs import duel_shown, player_of
 
@@ -52,6 +53,11 @@ class Earlier:
     place: str
 
 
+def run_of(source: Path) -> Path | None:
+    """The run folder that a checkpoint lies in; None for one that lies elsewhere."""
+    return source.parents[1] if source.parent.name == "checkpoints" else None
+
+
 def earlier(source: Path, mode: str) -> list[Earlier]:
     """The evaluations of the checkpoint at `source`, and of those before it in its run, that are noted.
 
@@ -59,10 +65,10 @@ def earlier(source: Path, mode: str) -> list[Earlier]:
         ValueError: a file of evaluations that is damaged.
     """
     _, card = checkpoint.load(source)
-    in_run = source.parent.name == "checkpoints"
+    run = run_of(source)
     found = []
-    lines = source.parents[1] / "evaluations.jsonl"
-    if in_run and mode == "greedy" and lines.exists():
+    lines = None if run is None else run / "evaluations.jsonl"
+    if lines is not None and mode == "greedy" and lines.exists():
         episode = card.config.get("episode", "round")
         for number, text in enumerate(lines.read_text(encoding="utf-8").splitlines(), 1):
             try:
@@ -72,7 +78,7 @@ def earlier(source: Path, mode: str) -> list[Earlier]:
                     found.append(Earlier(episode, line["opponent"], Estimate(*line["points"]), place))
             except (ValueError, KeyError, TypeError) as error:
                 raise ValueError(f"{lines}, line {number}: not an evaluation ({error})") from error
-    folders = sorted(source.parent.glob("[!.]*")) if in_run else [source]
+    folders = [source] if run is None else sorted(source.parent.glob("[!.]*"))
     for file in (folder / "evaluation.json" for folder in folders if folder.name <= source.name):
         if not file.exists():
             continue
@@ -130,7 +136,8 @@ def rate(source: Path, results: Sequence[Duel], others: Sequence[Player], rules:
     played the policy.
     """
     pictures = []
-    name = f"{source.parents[1].name}/{source.name}" if source.parent.name == "checkpoints" else source.name
+    run = run_of(source)
+    name = source.name if run is None else f"{run.name}/{source.name}"
     scripted = [other for other in others if isinstance(other, ScriptedPlayer)]
     for episode in dict.fromkeys(result.episode for result in results):
         duels = [replace(result, player=name) for result in results if result.episode == episode]
@@ -164,9 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     torch.set_num_threads(1)
     episodes = ["round", "match"] if given.episode == "both" else [given.episode]
     try:
-        if given.seed < 0:
-            raise ValueError(f"--seed {given.seed}: give 0 or more")
-        seed = EVALUATION_SEEDS + 1 + given.seed
+        seed = evaluation_seed(given.seed)
         source = checkpoint.newest(given.path)
         known = earlier(source, given.mode)
         rules = checkpoint.load(source)[1].rule_set
@@ -177,10 +182,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if len(others) > 1:
             for file in rate(source, results, others, rules):
                 print(f"picture: {file}")
-        lines = source.parents[1] / "evaluations.jsonl"
-        if source.parent.name == "checkpoints" and lines.exists() and lines.stat().st_size:
-            learning_curve(lines, lines.with_name("learning.png"))
-            print(f"learning curve: {lines.with_name('learning.png')}")
+        run = run_of(source)
+        if run is not None and (lines := run / "evaluations.jsonl").exists() and lines.stat().st_size:
+            learning_curve(lines, run / "learning.png")
+            print(f"learning curve: {run / 'learning.png'}")
     except (ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

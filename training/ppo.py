@@ -16,16 +16,17 @@ training needs to go on exactly as if it had not been stopped. SIGINT and SIGTER
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
 import torch
-from pydantic import Field, model_validator
-from safetensors import SafetensorError
+from pydantic import Field
 from safetensors.torch import load_file
 from torch.nn import functional
 
@@ -33,58 +34,54 @@ from agents import checkpoint
 from agents.critic import CRITIC_FILE, by_side, new_critic
 from agents.networks import NEVER, MoveNet, by_decision, moves_mask
 from domino_env import Batch, RuleSet, make_rules
-from domino_env._jit import source_hash
 from domino_env.afterstates import Afterstates, Deals
 from domino_env.bots import make_player
 from domino_env.equity import reward_table
 
 from . import runs
 from .config import ConfigError
-from .runs import Diverged, RunKeys, begin_with, command_line, optimizer_state, restore_optimizer
+from .runs import (
+    TRAINING_FILE,
+    Diverged,
+    RunKeys,
+    as_checkpoint_error,
+    begin_with,
+    card_of,
+    command_line,
+    ignore_scores,
+    one_thread_each,
+    optimizer_state,
+    restore_optimizer,
+)
 from .selfplay import Lookahead, Opponents, Rollout, arrays_of, credit
-
-TRAINING_FILE = "training.safetensors"
 
 
 class RunConfig(RunKeys):
     """What a run needs. A step is one decision of any seat."""
 
     reward: Literal["points", "outcome", "equity"] = "outcome"  # as `Batch` has them
-    reward_scale: float = Field(default=1.0, gt=0)  # rewards are multiplied by it; the critic learns best about 1
     tables: int = Field(default=2048, ge=1)
     steps: int = Field(default=24, ge=1)  # of each table between two updates
-    batch_size: int = Field(default=1024, ge=2)
-    epochs: int = Field(default=2, ge=1)
-    learning_rate: float = Field(default=1e-3, gt=0)
+    critic_epochs: int = Field(default=2, ge=1)  # `epochs` are the policy's
     learning_rate_end: float = Field(default=1e-5, ge=0)  # the rate falls linearly to it, with steps or time
     entropy: float = Field(default=0.04, ge=0)
     entropy_end: float = Field(default=0.005, ge=0)
     clip: float = Field(default=0.2, gt=0)
     max_grad_norm: float = Field(default=0.5, gt=0)  # of each network
-    gamma: float = Field(default=1.0, gt=0, le=1)  # from one decision of the table to the next
     gae_lambda: float = Field(default=0.7, ge=0, le=1)
     opponents: list[str] = []  # players to learn against beside itself
     opponent_share: float = Field(default=0.25, ge=0, le=1)  # of the tables: there one of them holds all other sides
     start: str | None = None  # a checkpoint or run whose policy and critic to begin with
+    sure: float = Field(default=0.99, gt=0, le=1)  # a move that the policy played with a higher chance teaches little:
+    sure_share: float = Field(default=0.1, gt=0, le=1)  # of these decisions so many are learnt from, each for several
     lookahead: bool = False  # compare all legal moves through the critic, instead of judging the one played by GAE
-    hidden: list[Annotated[int, Field(ge=1)]] = [128, 128]
     critic_hidden: list[Annotated[int, Field(ge=1)]] = [128, 128]
-    activation: Literal["relu", "tanh"] = "relu"
-    precision: Literal["float32", "bfloat16"] = "float32"  # of the networks' products; weights are float32 anyhow
     evaluate_every: int = Field(default=5_000_000, ge=1)  # a checkpoint each time
 
     @property
     def rollout(self) -> int:
         """Decisions of all tables between two updates."""
         return self.tables * self.steps
-
-    @model_validator(mode="after")
-    def _check_minibatches(self) -> RunConfig:
-        if self.rollout % self.batch_size:
-            raise ValueError(
-                f"batch_size={self.batch_size} does not divide the {self.rollout} decisions of tables x steps"
-            )
-        return self
 
 
 class Trainer:
@@ -102,15 +99,14 @@ class Trainer:
                 # Begins by playing uniformly, and expecting nothing.
                 net.layers[-1].weight.mul_(0.01)
                 net.layers[-1].bias.zero_()
-                # What single rounds never show must not matter to a policy that then plays matches.
-                for name in ("scores", "multiplier"):
-                    if part := layout.slices.get(name):
-                        net.layers[0].weight[:, part.start : part.stop] = 0
+                ignore_scores(net, layout)
                 net.to(self.device)
         if config.start is not None and not resume:  # a run that goes on has weights of its own
             begin_with(config.start, rules, self.actor, self.critic)
-        parameters = [*self.actor.parameters(), *self.critic.parameters()]
-        self.optimizer = torch.optim.Adam(parameters, lr=config.learning_rate, eps=1e-5, fused=True)
+        self.optimizers = {
+            name: torch.optim.Adam(net.parameters(), lr=config.learning_rate, eps=1e-5, fused=True)
+            for name, net in (("actor", self.actor), ("critic", self.critic))
+        }
         self.generator = torch.Generator(self.device).manual_seed(config.seed)
         self.batch = Batch(
             rules, config.tables, config.seed, episode=config.episode, reward=config.reward, skip_single=True,
@@ -149,10 +145,7 @@ class Trainer:
         self.seconds += took
         finite = all(weight.isfinite().all() for net in (self.actor, self.critic) for weight in net.parameters())
         if not finite or not all(map(np.isfinite, figures.values())):
-            raise Diverged(
-                f"run={self.config.run}: after {self.steps:,} decisions the network gives NaN or infinity; the "
-                f"checkpoints are from before. Try a lower learning_rate than {self.config.learning_rate:g}"
-            )
+            raise Diverged(self.config, self.steps)
         return {
             "steps": self.steps, "seconds": round(self.seconds, 3), **figures,
             "decisions_per_second": self.config.rollout / took,
@@ -202,8 +195,9 @@ class Trainer:
     def learn(self) -> dict[str, float]:
         """Some epochs of minibatch steps on the rollout; losses and the like, averaged over all of them."""
         config, kept, device = self.config, self.rollout, self.device
-        for group in self.optimizer.param_groups:
-            group["lr"] = self._now(config.learning_rate, config.learning_rate_end)
+        rate = self._now(config.learning_rate, config.learning_rate_end)
+        for optimizer in self.optimizers.values():
+            optimizer.param_groups[0]["lr"] = rate
         entropy_weight = self._now(config.entropy, config.entropy_end)
         gained, advantage, targets = credit(kept, config.gamma, config.gae_lambda, all_actions=config.lookahead)
         counts = torch.cat(kept.counts)
@@ -213,29 +207,42 @@ class Trainer:
             weight = old.exp()
         else:
             weight = torch.zeros_like(old).index_fill_(0, starts + kept.played.flatten(), 1.0)
-        own = kept.own.flatten().repeat_interleave(counts).to(old.dtype)  # opponents' moves are nothing to learn from
-        by_move = [column.to(device) for column in (torch.cat(kept.moves), own, old, weight * own, advantage)]
-        by_row = [column.to(device) for column in (torch.cat(kept.deals), targets)]
-        counts, starts = counts.to(device), starts.to(device)
-        told: list[torch.Tensor] = []
-        for _ in range(config.epochs):
-            order = torch.randperm(config.rollout, device=device, generator=self.generator)
-            for rows in order.split(config.batch_size):
+        decisions, copies = self._worth_learning(starts, old)
+        by_move = [column.to(device) for column in (torch.cat(kept.moves), old, weight, advantage)]
+        counts, starts, copies = counts.to(device), starts.to(device), copies.to(device)
+        deals, expected = torch.cat(kept.deals).to(device), targets.to(device)
+
+        def teach_actor(parts: list[torch.Tensor]) -> list[torch.Tensor]:
+            told = []
+            for rows in parts:
                 some = counts[rows]
                 first = starts[rows] - (some.cumsum(0) - some)
                 moves = torch.arange(int(some.sum()), device=device) + first.repeat_interleave(some)
-                told.append(self._step(
-                    some, *(column[moves] for column in by_move), *(column[rows] for column in by_row),
-                    entropy_weight=entropy_weight,
+                told.append(self._step_actor(
+                    some, copies[rows], *(column[moves] for column in by_move), entropy_weight=entropy_weight
                 ))  # fmt: skip
-        names = ("loss_policy", "loss_value", "entropy", "kl", "clipped", "grad_actor", "grad_critic")
-        figures = dict(zip(names, torch.stack(told).mean(0).tolist(), strict=True))
+            return told
+
+        def teach_critic(parts: list[torch.Tensor]) -> list[torch.Tensor]:
+            return [self._step_critic(deals[rows], expected[rows]) for rows in parts]
+
+        for_actor = self._minibatches(decisions.to(device), config.epochs)
+        for_critic = self._minibatches(torch.arange(config.rollout, device=device), config.critic_epochs)
+        if config.threads > 1:  # the networks share nothing, so each can learn on a thread of its own
+            with one_thread_each(), ThreadPoolExecutor(1) as beside:
+                by_critic = beside.submit(teach_critic, for_critic)
+                told, learnt = teach_actor(for_actor), by_critic.result()
+        else:
+            told, learnt = teach_actor(for_actor), teach_critic(for_critic)
+        figures = _means(("loss_policy", "entropy", "kl", "clipped", "grad_actor"), told)
+        figures |= _means(("loss_value", "grad_critic"), learnt)
         spread = targets.var().item()
         return {
             **figures,
             "value_explained": 1 - figures["loss_value"] / spread if spread else 0.0,
+            "share_learnt": len(decisions) / config.rollout,
             "advantage_std": gained.std().item(),
-            "learning_rate": self.optimizer.param_groups[0]["lr"],
+            "learning_rate": rate,
             "entropy_weight": entropy_weight,
             "episode_length": config.rollout / max(1, int(kept.done.sum())),
         }
@@ -243,43 +250,71 @@ class Trainer:
     def _now(self, start: float, end: float) -> float:
         return start + (end - start) * self.progress
 
-    def _step(
+    def _worth_learning(self, starts: torch.Tensor, log_prob: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The decisions that the policy learns from, and how many each of all decisions stands for.
+
+        Where the policy was sure of the move that it played, next to nothing can be learnt: of these a share is
+        drawn, and stands for all of them. Opponents' decisions are nothing to learn from.
+        """
+        config, kept = self.config, self.rollout
+        sure = log_prob[starts + kept.played.flatten()] > math.log(config.sure)
+        drawn = torch.rand(len(sure), device=self.device, generator=self.generator).cpu() < config.sure_share
+        chosen = kept.own.flatten() & (~sure | drawn)
+        return chosen.nonzero()[:, 0], torch.where(sure, 1 / config.sure_share, 1.0)
+
+    def _minibatches(self, rows: torch.Tensor, epochs: int) -> list[torch.Tensor]:
+        """So many times all rows in a random order, in parts of about the batch size."""
+        found: list[torch.Tensor] = []
+        for _ in range(epochs if len(rows) else 0):
+            parts = max(1, round(len(rows) / self.config.batch_size))
+            order = torch.randperm(len(rows), device=self.device, generator=self.generator)
+            found += rows[order].tensor_split(parts)
+        return found
+
+    def _step_actor(
         self,
         counts: torch.Tensor,
+        copies: torch.Tensor,
         moves: torch.Tensor,
-        own: torch.Tensor,
         old_log_prob: torch.Tensor,
         weight: torch.Tensor,
         advantage: torch.Tensor,
-        deals: torch.Tensor,
-        target: torch.Tensor,
         *,
         entropy_weight: float,
     ) -> torch.Tensor:
-        """One minibatch; its losses and figures. The five after `counts`, which is by decision, are by move."""
-        n = len(counts)
+        """One minibatch of the policy; its loss and figures. The first two are by decision, the others by move."""
         with self.precision():
-            logits, values = self.actor(moves)[:, 0], self.critic(deals)
+            logits = self.actor(moves)[:, 0]
         log_probs = by_decision(logits, counts, NEVER).log_softmax(1)[moves_mask(counts)]
         # Within bounds, so that a move that was all but impossible cannot count as 0 x infinity.
         change = (log_probs - old_log_prob).clamp(-20, 20)
         ratio, clip = change.exp(), self.config.clip
         clipped = ratio.clamp(1 - clip, 1 + clip)
-        policy_loss = -(weight * torch.minimum(ratio * advantage, clipped * advantage)).sum() / n
-        entropy = -(own * log_probs.exp() * log_probs).sum() / n
-        value_loss = functional.mse_loss(values, target)
-        self.optimizer.zero_grad(set_to_none=True)
-        # The networks share nothing, and Adam does not mind a loss's scale: no weights between the two losses.
-        (policy_loss - entropy_weight * entropy + value_loss).backward()
-        norms = [
-            torch.nn.utils.clip_grad_norm_(net.parameters(), self.config.max_grad_norm)
-            for net in (self.actor, self.critic)
-        ]
-        self.optimizer.step()
+        each = copies.repeat_interleave(counts) / copies.sum()
+        weight = weight * each
+        policy_loss = -(weight * torch.minimum(ratio * advantage, clipped * advantage)).sum()
+        entropy = -(each * log_probs.exp() * log_probs).sum()
+        norm = self._descend("actor", policy_loss - entropy_weight * entropy)
         with torch.no_grad():
-            kl, outside = (weight * (ratio - 1 - change)).sum() / n, (weight * (ratio != clipped)).sum() / n
-            figures = (policy_loss, value_loss, entropy, kl, outside)
-            return torch.stack([*(figure.detach() for figure in figures), *norms])
+            kl, outside = (weight * (ratio - 1 - change)).sum(), (weight * (ratio != clipped)).sum()
+            return torch.stack([policy_loss.detach(), entropy.detach(), kl, outside, norm])
+
+    def _step_critic(self, deals: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        """One minibatch of the critic; its loss and the norm of its gradient."""
+        with self.precision():
+            values = self.critic(deals)
+        loss = functional.mse_loss(values, target)
+        norm = self._descend("critic", loss)
+        return torch.stack([loss.detach(), norm])
+
+    def _descend(self, network: str, loss: torch.Tensor) -> torch.Tensor:
+        """One step of a network's optimizer; the norm of the gradient before it was cut."""
+        optimizer = self.optimizers[network]
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], self.config.max_grad_norm)
+        optimizer.step()
+        return norm
 
     def save(self, target: Path) -> None:
         """Write a checkpoint.
@@ -287,17 +322,15 @@ class Trainer:
         Raises:
             OSError: it cannot be written. Nothing is left of it.
         """
-        card = checkpoint.make_card(
-            self.rules, self.config.hidden, self.config.activation, steps=self.steps, code=source_hash(),
-            config=self.config.model_dump(), sees="afterstates",
-        )  # fmt: skip
+        card = card_of(self.config, self.rules, self.steps, "afterstates")
         others = {CRITIC_FILE: self.critic.state_dict(), TRAINING_FILE: self.state()}
         checkpoint.save(target, self.actor, card, others)
 
     def state(self) -> dict[str, torch.Tensor]:
         """All that goes on changing, but for the networks."""
         kept = {name: torch.from_numpy(array) for name, array in arrays_of(self.batch, self.opponents).items()}
-        kept |= optimizer_state(self.optimizer)
+        for name, optimizer in self.optimizers.items():
+            kept |= optimizer_state(optimizer, name)
         kept["generator"] = self.generator.get_state()
         kept["progress"] = torch.tensor([self.steps, self.seconds], dtype=torch.float64)
         return kept
@@ -309,20 +342,25 @@ class Trainer:
             CheckpointError: it is damaged, or not this run's.
         """
         policy, _ = checkpoint.load(folder)
-        try:
+        with as_checkpoint_error(folder):
             critic, kept = load_file(folder / CRITIC_FILE), load_file(folder / TRAINING_FILE)
             self.actor.load_state_dict(policy.state_dict())
             self.critic.load_state_dict(critic)
             for name, array in arrays_of(self.batch, self.opponents).items():
                 if array.shape != tuple(kept[name].shape):
                     raise ValueError(f"{name} has shape {tuple(kept[name].shape)}; this run's has {array.shape}")
-            restore_optimizer(self.optimizer, kept)
+            for name, optimizer in self.optimizers.items():
+                restore_optimizer(optimizer, name, kept)
             self.generator.set_state(kept["generator"])
             self.steps, self.seconds = int(kept["progress"][0]), float(kept["progress"][1])
-        except (KeyError, ValueError, OSError, RuntimeError, SafetensorError) as error:
-            raise checkpoint.CheckpointError(f"{folder}: {' '.join(str(error).split())}") from error
         for name, array in arrays_of(self.batch, self.opponents).items():
             array[:] = kept[name].numpy()
+
+
+def _means(names: Sequence[str], figures: Sequence[torch.Tensor]) -> dict[str, float]:
+    """Each figure's mean over the minibatches; 0 where there was none."""
+    means = torch.stack(list(figures)).mean(0).tolist() if figures else [0.0] * len(names)
+    return dict(zip(names, means, strict=True))
 
 
 def make_rules_of(config: RunConfig) -> RuleSet:

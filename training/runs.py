@@ -10,11 +10,12 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
 
 import torch
 import yaml
 from pydantic import Field
+from safetensors import SafetensorError
 from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
@@ -27,17 +28,26 @@ from domino_env import RuleSet
 from domino_env._jit import source_hash
 from domino_env.arena import Duel, SideSpec, describe, duel, games_of
 from domino_env.bots import make_player
+from domino_env.observation import Layout
 from domino_env.players import Player
 
 from .config import EVALUATION_SEEDS, Config, ConfigError, load_config
 from .plots import learning_curve
 
+#: In a checkpoint: all that training goes on with.
+TRAINING_FILE: Final = "training.safetensors"
 #: What a run leaves in its folder.
 RUN_FILES: Final = ("config.yaml", "metrics", "evaluations.jsonl", "learning.png", "checkpoints")
 
 
 class Diverged(RuntimeError):
     """The network gives NaN or infinity; nothing of it was saved."""
+
+    def __init__(self, config: RunKeys, steps: int) -> None:
+        super().__init__(
+            f"run={config.run}: after {steps:,} decisions the network gives NaN or infinity; the checkpoints are from "
+            f"before. Try a lower learning_rate than {config.learning_rate:g}"
+        )
 
 
 def check_free(run: str) -> Path:
@@ -216,7 +226,15 @@ class RunKeys(Config):
     seed: int = Field(default=0, ge=0, lt=EVALUATION_SEEDS)
     total_steps: int = Field(default=100_000_000, ge=1)
     minutes: float | None = Field(default=None, gt=0)  # end after so much time, if total_steps are not reached
-    threads: int = Field(default=1, ge=1)  # torch's; small networks are fastest on one
+    threads: int = Field(default=1, ge=1)
+    reward_scale: float = Field(default=1.0, gt=0)  # rewards are multiplied by it; values are learnt best about 1
+    batch_size: int = Field(default=1024, ge=2)
+    epochs: int = Field(default=2, ge=1)
+    learning_rate: float = Field(default=1e-3, gt=0)  # at first; it falls linearly, with steps or time
+    gamma: float = Field(default=1.0, gt=0, le=1)
+    hidden: list[Annotated[int, Field(ge=1)]] = [128, 128]
+    activation: Literal["relu", "tanh"] = "relu"
+    precision: Literal["float32", "bfloat16"] = "float32"  # of networks' products; weights are float32 anyhow
     evaluate_every: int = Field(default=500_000, ge=1)  # a checkpoint each time
     evaluation_opponents: list[str] = ["random", "doubles", "counting"]
     evaluation_deals: int = Field(default=2000, ge=2)
@@ -412,18 +430,53 @@ def command_line(
     return 0
 
 
-def optimizer_state(optimizer: torch.optim.Optimizer) -> dict[str, torch.Tensor]:
+@contextmanager
+def one_thread_each() -> Iterator[None]:
+    """Within it every operation of torch keeps to the thread that called it."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def ignore_scores(net: Perceptron, layout: Layout) -> None:
+    """Begin with weights of 0 for what single rounds never show: it must not matter to a policy that plays matches."""
+    for name in ("scores", "multiplier"):
+        if part := layout.slices.get(name):
+            first = net.layers[0].weight.data
+            first[:, part.start : part.stop] = 0
+
+
+def card_of(config: RunKeys, rules: RuleSet, steps: int, sees: str) -> checkpoint.Card:
+    """The card of a run's checkpoint."""
+    return checkpoint.make_card(
+        rules, config.hidden, config.activation, steps=steps, code=source_hash(), config=config.model_dump(), sees=sees
+    )
+
+
+@contextmanager
+def as_checkpoint_error(folder: Path) -> Iterator[None]:
+    """Whatever goes wrong while a checkpoint is gone on from is a `CheckpointError` that names it."""
+    try:
+        yield
+    except (KeyError, ValueError, OSError, RuntimeError, SafetensorError) as error:
+        raise checkpoint.CheckpointError(f"{folder}: {' '.join(str(error).split())}") from error
+
+
+def optimizer_state(optimizer: torch.optim.Optimizer, name: str) -> dict[str, torch.Tensor]:
     """What an optimizer keeps of each parameter, by names that `restore_optimizer` knows."""
     return {
-        f"optimizer.{i}.{name}": value
+        f"optimizer.{name}.{i}.{key}": value
         for i, parameter in enumerate(optimizer.param_groups[0]["params"])
-        for name, value in optimizer.state[parameter].items()
+        for key, value in optimizer.state[parameter].items()
     }
 
 
-def restore_optimizer(optimizer: torch.optim.Optimizer, kept: Mapping[str, torch.Tensor]) -> None:
+def restore_optimizer(optimizer: torch.optim.Optimizer, name: str, kept: Mapping[str, torch.Tensor]) -> None:
     """The inverse of `optimizer_state`."""
     for i, parameter in enumerate(optimizer.param_groups[0]["params"]):
-        start = f"optimizer.{i}."
-        values = {name.removeprefix(start): kept[name] for name in kept if name.startswith(start)}
-        optimizer.state[parameter] = {name: value.to(parameter.device) for name, value in values.items()}
+        start = f"optimizer.{name}.{i}."
+        values = {key.removeprefix(start): kept[key] for key in kept if key.startswith(start)}
+        optimizer.state[parameter] = {key: value.to(parameter.device) for key, value in values.items()}

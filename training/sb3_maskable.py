@@ -21,12 +21,11 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from pydantic import Field, model_validator
-from safetensors import SafetensorError
 from safetensors.torch import load_file
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.logger import KVWriter, Logger
@@ -37,7 +36,6 @@ from agents.networks import ACTIVATIONS, MoveNet, PolicyNet
 from agents.policy import PolicyPlayer
 from agents.sb3 import MovePolicy, policy_of
 from domino_env import RuleSet, make_rules
-from domino_env._jit import source_hash
 from domino_env.adapters.sb3 import DominoVecEnv
 from domino_env.afterstates import Afterstates
 from domino_env.bots import make_player
@@ -46,9 +44,16 @@ from domino_env.observation import encoding_of
 
 from . import runs
 from .config import ConfigError
-from .runs import Diverged, RunKeys, command_line, optimizer_state, restore_optimizer
+from .runs import (
+    TRAINING_FILE,
+    Diverged,
+    RunKeys,
+    as_checkpoint_error,
+    command_line,
+    optimizer_state,
+    restore_optimizer,
+)
 
-TRAINING_FILE = "training.safetensors"
 #: The name of a player that is one of the run's own earlier policies.
 SELF = "self"
 
@@ -61,19 +66,11 @@ class RunConfig(RunKeys):
     pool_size: int = Field(default=4, ge=1)  # so many of the newest snapshots of the policy are "self"
     snapshot_every: int = Field(default=100_000, ge=1)
     reward: Literal["points", "outcome"] = "outcome"
-    reward_scale: float = Field(default=1.0, gt=0)  # rewards are multiplied by it; values are learnt best about 1
     moves: bool = True  # see the legal moves, a row each, and score them; otherwise the observation's vector
     num_envs: int = Field(default=1024, ge=1)
     steps_per_env: int = Field(default=8, ge=1)  # of each rollout
-    batch_size: int = Field(default=1024, ge=2)
-    epochs: int = Field(default=2, ge=1)
-    learning_rate: float = Field(default=1e-3, gt=0)  # at first; falls linearly towards 0, with steps or time
-    gamma: float = Field(default=1.0, gt=0, le=1)
     gae_lambda: float = Field(default=0.9, ge=0, le=1)
     entropy: float = Field(default=0.01, ge=0)
-    hidden: list[Annotated[int, Field(ge=1)]] = [128, 128]
-    activation: Literal["relu", "tanh"] = "relu"
-    precision: Literal["float32", "bfloat16"] = "float32"  # of the products where moves are seen
 
     @property
     def rollout(self) -> int:
@@ -196,22 +193,14 @@ class Trainer:
             gae_lambda=config.gae_lambda, ent_coef=config.entropy, policy_kwargs=kwargs, stats_window_size=4096,
             seed=config.seed, device="cuda" if torch.cuda.is_available() else "cpu",
         )  # fmt: skip
-        if config.moves:  # what single rounds never show must not matter to a policy that then plays matches
-            layout = Afterstates(self.rules)
-            for part in (layout.slices[name] for name in ("scores", "multiplier") if name in layout.slices):
-                for net in (model.policy.action_net, model.policy.value_net):
-                    net.layers[0].weight.data[:, part.start : part.stop] = 0
+        if config.moves:
+            for net in (model.policy.action_net, model.policy.value_net):
+                runs.ignore_scores(net, Afterstates(self.rules))
         return model
 
     def _check_logits(self, layer: Any, inputs: Any, logits: torch.Tensor) -> None:
         if not logits.isfinite().all():
-            raise self._diverged()
-
-    def _diverged(self) -> Diverged:
-        return Diverged(
-            f"run={self.config.run}: after {self.steps:,} decisions the network gives NaN or infinity; the "
-            f"checkpoints are from before. Try a lower learning_rate than {self.config.learning_rate:g}"
-        )
+            raise Diverged(self.config, self.steps)
 
     @property
     def steps(self) -> int:
@@ -228,7 +217,7 @@ class Trainer:
         self.progress = self.config.progress(before, self.seconds)
         self.model.learn(self.config.rollout, log_interval=None, reset_num_timesteps=False)
         if not all(weight.isfinite().all() for weight in self.model.policy.parameters()):
-            raise self._diverged()
+            raise Diverged(self.config, self.steps)
         every = self.config.snapshot_every
         if self.steps // every > before // every:
             self.pool.add(policy_of(self.model))
@@ -247,10 +236,8 @@ class Trainer:
         Raises:
             OSError: it cannot be written. Nothing is left of it.
         """
-        card = checkpoint.make_card(
-            self.rules, self.config.hidden, self.config.activation, steps=self.steps, code=source_hash(),
-            config=self.config.model_dump(), sees="afterstates" if self.config.moves else "observations",
-        )  # fmt: skip
+        sees = "afterstates" if self.config.moves else "observations"
+        card = runs.card_of(self.config, self.rules, self.steps, sees)
         checkpoint.save(target, policy_of(self.model), card, {TRAINING_FILE: self.state()})
 
     def state(self) -> dict[str, torch.Tensor]:
@@ -258,7 +245,7 @@ class Trainer:
         model = self.model
         _, words, at, has_gauss, gauss = np.random.get_state()  # noqa: NPY002 - SB3 orders its minibatches by it
         kept = {f"policy.{name}": tensor for name, tensor in model.policy.state_dict().items()}
-        kept |= optimizer_state(model.policy.optimizer)
+        kept |= optimizer_state(model.policy.optimizer, "policy")
         kept |= self.pool.state()
         kept |= {f"tables.{name}": torch.from_numpy(array) for name, array in self.env.arrays().items()}
         kept["torch"] = torch.get_rng_state()
@@ -281,17 +268,14 @@ class Trainer:
             CheckpointError: it is damaged, or not this run's.
         """
         policy, _ = checkpoint.load(folder)
-        try:
-            kept = load_file(folder / TRAINING_FILE)
-            self._restore(kept, policy)
-        except (KeyError, ValueError, OSError, RuntimeError, SafetensorError) as error:
-            raise checkpoint.CheckpointError(f"{folder}: {' '.join(str(error).split())}") from error
+        with as_checkpoint_error(folder):
+            self._restore(load_file(folder / TRAINING_FILE), policy)
 
     def _restore(self, kept: Mapping[str, torch.Tensor], policy: MoveNet | PolicyNet) -> None:
         model = self.model
         weights = {name: kept[f"policy.{name}"] for name in model.policy.state_dict()}
         model.policy.load_state_dict(weights)
-        restore_optimizer(model.policy.optimizer, kept)
+        restore_optimizer(model.policy.optimizer, "policy", kept)
         self.pool.restore(kept, policy)
         tables = {name.removeprefix("tables."): kept[name].numpy() for name in kept if name.startswith("tables.")}
         observations = self.env.put(tables)

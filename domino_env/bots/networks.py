@@ -41,6 +41,11 @@ _WRONG: Final = (
 )  # fmt: skip
 
 
+def critic_outputs(rules: RuleSet) -> int:
+    """How many numbers a critic gives."""
+    return 1 if rules.num_sides == 2 else rules.num_sides
+
+
 @dataclass(frozen=True, eq=False)
 class PolicyNetworks:
     """A policy and what goes with it.
@@ -73,9 +78,10 @@ class PolicyNetworks:
         one_of("activation", self.activation, ACTIVATIONS)
         if not number("gamma", self.gamma, 0.0) <= 1 or not number("reward_scale", self.reward_scale, 0.0):
             raise ValueError(f"gamma={self.gamma}, reward_scale={self.reward_scale}: these are from 0 to 1, above 0")
-        outputs = 1 if self.rules.num_sides == 2 else self.rules.num_sides
         policy = _checked("policy", self.policy, self.activation, Afterstates(self.rules).size, 1)
-        critic = self.critic and _checked("critic", self.critic, self.activation, Deals(self.rules).size, outputs)
+        critic = self.critic and _checked(
+            "critic", self.critic, self.activation, Deals(self.rules).size, critic_outputs(self.rules)
+        )
         object.__setattr__(self, "policy_network", policy)
         object.__setattr__(self, "critic_network", critic)
 
