@@ -5,15 +5,10 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +18,7 @@ import pytest
 import torch
 import yaml
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tiny_runs import equal, lines, start, wait_for
 
 from agents.checkpoint import load, newest
 from agents.policy import PolicyPlayer
@@ -46,16 +42,8 @@ def tiny(run: Path, *changes: str) -> list[str]:
     return [str(SMOKE), f"run={run}", *TINY, *changes]
 
 
-def lines(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text().splitlines()]
-
-
 def weights(run: Path) -> dict[str, torch.Tensor]:
     return load(newest(run))[0].state_dict()
-
-
-def equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
 @pytest.fixture(scope="module")
@@ -272,14 +260,6 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def start(code: list[str], **environment: str) -> subprocess.Popen[str]:
-    kept = {name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")}
-    return subprocess.Popen(
-        [sys.executable, *code], cwd=ROOT, env={**kept, **environment}, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-
-
 def test_a_file_that_cannot_be_written_ends_the_run_in_one_line(tmp_path: Path) -> None:
     """No file may grow beyond 20 kB, as on a full disk: the first checkpoint's weights do not fit."""
     process = start(["-c", RUN_WITH_SMALL_FILES, *tiny(tmp_path / "run", "hidden=[64, 64]")])
@@ -305,14 +285,6 @@ def test_a_full_disk_while_metrics_are_written(
     assert told == ["error: [Errno 28] No space left on device"]
 
 
-def wait_for(there: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    until = time.monotonic() + 240
-    while not there():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < until
-        time.sleep(0.05)
-
-
 def test_signals_save_and_end_a_run_without_a_display(tmp_path: Path) -> None:
     """SIGINT and SIGTERM, in two runs at once, with a backend asked for that would need a display."""
     endless = ("total_steps=100_000_000", "evaluate_every=100_000_000")
@@ -322,7 +294,7 @@ def test_signals_save_and_end_a_run_without_a_display(tmp_path: Path) -> None:
         processes[number] = start(code, MPLBACKEND="TkAgg")
     for number, process in processes.items():
         progress = tmp_path / number.name / "metrics" / "progress.json"
-        wait_for(lambda progress=progress: progress.exists() and bool(progress.read_text()), process)  # type: ignore[misc]
+        wait_for(progress, process)
         process.send_signal(number)
     for number, process in processes.items():
         said, told = process.communicate(timeout=240)

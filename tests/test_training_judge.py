@@ -12,6 +12,7 @@ import pytest
 import torch
 from matplotlib.image import imread
 from safetensors.torch import load_file
+from tiny_runs import TINY, equal, tiny, trainer_of
 
 from agents import checkpoint
 from agents.checkpoint import load, newest
@@ -23,41 +24,25 @@ from domino_env.arena import Estimate, duel
 from domino_env.bots import make_player
 from domino_env.observation import encoding_of
 from training import crossplay, evaluate, exploit, ppo
-from training.config import EVALUATION_SEEDS, ConfigError, load_config
+from training.config import EVALUATION_SEEDS, ConfigError
 from training.plots import learning_curve
-from training.ppo import RunConfig, Trainer
 from training.runs import checkpoint_of, player_of
 
-ROOT = Path(__file__).parents[1]
-SMOKE = ROOT / "configs" / "ppo" / "smoke.yaml"
-TINY = ("tables=16", "steps=8", "batch_size=64", "hidden=[16]", "critic_hidden=[8]", "total_steps=640",
-        "evaluate_every=256", "evaluation_deals=10", "evaluation_opponents=[doubles]")  # fmt: skip
+#: Changes for the least that there is to judge.
+LITTLE = ("critic_hidden=[8]", "total_steps=640", "evaluate_every=256", "evaluation_deals=10")
 #: As little as a response to a policy that gives its own network sizes can be trained with.
-SHORT = [change for change in TINY if not change.startswith(("hidden", "critic", "evaluation_opponents"))]
-
-
-def tiny(run: Path, *changes: str) -> list[str]:
-    return [str(SMOKE), f"run={run}", *TINY, *changes]
-
-
-def trainer_of(*changes: str) -> Trainer:
-    config = load_config(RunConfig, SMOKE, [*TINY, *changes])
-    return Trainer(config, ppo.make_rules_of(config))
+SHORT = [change for change in (*TINY, *LITTLE) if not change.startswith(("hidden", "critic", "evaluation_opponents"))]
 
 
 def critic_of(folder: Path) -> dict[str, torch.Tensor]:
     return load_file(folder / CRITIC_FILE)
 
 
-def equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run, not to be written to."""
     folder = tmp_path_factory.mktemp("judge") / "run"
-    assert ppo.main(tiny(folder)) == 0
+    assert ppo.main(tiny(folder, *LITTLE)) == 0
     return folder
 
 
@@ -71,25 +56,25 @@ def own_run(run: Path, tmp_path: Path) -> Path:
 
 def test_a_run_begins_with_the_weights_of_another(run: Path, tmp_path: Path) -> None:
     folder = tmp_path / "next"
-    assert ppo.main(tiny(folder, f"start={run}", "seed=3")) == 0
+    assert ppo.main(tiny(folder, *LITTLE, f"start={run}", "seed=3")) == 0
     first = folder / "checkpoints" / f"{0:012d}"
     assert equal(load(first)[0].state_dict(), load(newest(run))[0].state_dict())
     assert equal(critic_of(first), critic_of(newest(run)))
     assert not equal(load(newest(folder))[0].state_dict(), load(first)[0].state_dict())
     oldest = run / "checkpoints" / f"{0:012d}"
-    assert equal(trainer_of(f"start={oldest}", "seed=3").actor.state_dict(), load(oldest)[0].state_dict())
+    assert equal(trainer_of(*LITTLE, f"start={oldest}", "seed=3").actor.state_dict(), load(oldest)[0].state_dict())
 
 
 def test_where_there_is_no_critic_it_begins_anew(own_run: Path) -> None:
     (newest(own_run) / CRITIC_FILE).unlink()
-    trainer = trainer_of(f"start={own_run}", "seed=3")
+    trainer = trainer_of(*LITTLE, f"start={own_run}", "seed=3")
     assert equal(trainer.actor.state_dict(), load(newest(own_run))[0].state_dict())
-    assert equal(trainer.critic.state_dict(), trainer_of("seed=3").critic.state_dict())
+    assert equal(trainer.critic.state_dict(), trainer_of(*LITTLE, "seed=3").critic.state_dict())
 
 
 def test_a_run_goes_on_when_what_it_began_with_is_gone(own_run: Path, tmp_path: Path) -> None:
     folder = tmp_path / "next"
-    assert ppo.main([*tiny(folder, f"start={own_run}"), "--updates", "2"]) == 0
+    assert ppo.main([*tiny(folder, *LITTLE, f"start={own_run}"), "--updates", "2"]) == 0
     shutil.rmtree(own_run)
     assert ppo.main(["--resume", str(folder)]) == 0
     assert load(newest(folder))[1].steps == 640
@@ -112,7 +97,7 @@ def test_weights_of_another_network_are_refused_before_anything_is_written(
     changes: list[str], message: str, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = [change.replace("RUN", str(run)) for change in changes]
-    assert ppo.main(tiny(tmp_path / "next", f"start={run}", *told)) == 2
+    assert ppo.main(tiny(tmp_path / "next", *LITTLE, f"start={run}", *told)) == 2
     assert f"error: {message.replace('RUN', str(run))}" in capsys.readouterr().err
     assert not (tmp_path / "next").exists()
 
@@ -122,13 +107,13 @@ def test_weights_that_see_something_else_are_refused(tmp_path: Path) -> None:
     seeing = PolicyNet(encoding_of(rules).size, [16], rules.num_actions)
     checkpoint.save(tmp_path / "seeing", seeing, checkpoint.make_card(rules, [16], "relu", steps=0, code=""))
     with pytest.raises(ConfigError, match="its networks are not this run's: sees observations there, afterstates here"):
-        trainer_of(f"start={tmp_path / 'seeing'}")
+        trainer_of(*LITTLE, f"start={tmp_path / 'seeing'}")
 
 
 def test_a_damaged_critic_to_begin_with_is_refused(own_run: Path) -> None:
     (newest(own_run) / CRITIC_FILE).write_bytes(b"none")
     with pytest.raises(ConfigError, match=r"start=.*own: .*critic\.safetensors: "):
-        trainer_of(f"start={own_run}")
+        trainer_of(*LITTLE, f"start={own_run}")
 
 
 def test_checkpoints_of_specs(run: Path) -> None:

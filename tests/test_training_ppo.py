@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import os
 import random
 import shutil
 import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +14,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tiny_runs import SMOKE, tiny, trainer_of
+from tiny_runs import SMOKE, equal, kill_and_resume, lines, start, tiny, trainer_of, wait_for, without_times
 
 from agents.checkpoint import CheckpointError, load, newest
 from agents.critic import load_critic, new_critic
@@ -34,10 +30,6 @@ from training.ppo import RunConfig, Trainer, main
 ROOT = Path(__file__).parents[1]
 
 
-def lines(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text().splitlines()]
-
-
 def kept_by(run: Path) -> dict[str, torch.Tensor]:
     """All tensors of a run's newest checkpoint but its time."""
     folder, found = newest(run), {}
@@ -45,16 +37,6 @@ def kept_by(run: Path) -> dict[str, torch.Tensor]:
         found |= {f"{file}.{name}": tensor for name, tensor in load_file(folder / f"{file}.safetensors").items()}
     del found["training.progress"]
     return found
-
-
-def equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
-
-
-def without_times(run: Path) -> list[dict[str, Any]]:
-    times = ("seconds", "decisions_per_second", "share_env", "share_play")
-    found = lines(run / "metrics" / "progress.json")
-    return [{key: value for key, value in line.items() if key not in times} for line in found]
 
 
 @pytest.fixture(scope="module")
@@ -424,25 +406,13 @@ def test_a_wrong_value_is_told_in_one_line_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def start(run: Path, *changes: str) -> subprocess.Popen[str]:
-    endless = ("total_steps=1_000_000_000", "evaluation_opponents=[]")
-    return subprocess.Popen(
-        [sys.executable, "-m", "training.ppo", *tiny(run, *endless, *changes)], cwd=ROOT, text=True,
-        env={name: value for name, value in os.environ.items() if name not in ("DISPLAY", "WAYLAND_DISPLAY")},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-
-
-def wait_for(file: Path, process: subprocess.Popen[str], size: int = 1) -> None:
-    until = time.monotonic() + 240
-    while not file.exists() or file.stat().st_size < size:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < until
-        time.sleep(0.02)
+def endless(run: Path, *changes: str) -> subprocess.Popen[str]:
+    """A run that does not end by itself."""
+    return start(["-m", "training.ppo", *tiny(run, "total_steps=1_000_000_000", "evaluation_opponents=[]", *changes)])
 
 
 def test_signals_save_and_end_a_run(tmp_path: Path) -> None:
-    processes = {number: start(tmp_path / number.name) for number in (signal.SIGINT, signal.SIGTERM)}
+    processes = {number: endless(tmp_path / number.name) for number in (signal.SIGINT, signal.SIGTERM)}
     for number, process in processes.items():
         wait_for(tmp_path / number.name / "metrics" / "progress.json", process)
         process.send_signal(number)
@@ -458,26 +428,13 @@ def test_signals_save_and_end_a_run(tmp_path: Path) -> None:
         assert load(newest(run))[1].steps == last + 256
 
 
-def kill_and_resume(run: Path, rng: random.Random, process: subprocess.Popen[str]) -> None:
-    """Kill a run that saves after every update, at a random moment; its newest checkpoint must go on."""
-    wait_for(run / "metrics" / "progress.json", process, 2000)
-    time.sleep(rng.uniform(0, 0.3))
-    process.kill()
-    process.communicate()
-    before = load(newest(run))[1].steps
-    assert main(["--resume", str(run), "--updates", "3"]) == 0
-    assert load(newest(run))[1].steps == before + 3 * 128
-    assert not list((run / "checkpoints").glob(".*"))
-    steps = [line["steps"] for line in lines(run / "metrics" / "progress.json")]
-    assert steps == [128 * k for k in range(1, len(steps) + 1)]
-
-
 def test_a_killed_run_goes_on_from_its_newest_checkpoint(tmp_path: Path) -> None:
-    kill_and_resume(tmp_path / "run", random.Random(0), start(tmp_path / "run", "evaluate_every=1"))
+    kill_and_resume(main, tmp_path / "run", endless(tmp_path / "run", "evaluate_every=1"), random.Random(0))
 
 
 @pytest.mark.long
 def test_a_run_killed_at_fifty_moments_always_goes_on(tmp_path: Path) -> None:
     rng = random.Random(1)
     for kill in range(50):
-        kill_and_resume(tmp_path / f"{kill}", rng, start(tmp_path / f"{kill}", "evaluate_every=1"))
+        run = tmp_path / f"{kill}"
+        kill_and_resume(main, run, endless(run, "evaluate_every=1"), rng)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tiny_runs import equal, kill_and_resume, lines, start, without_times
 
 from agents import checkpoint
 from agents.checkpoint import load, newest
@@ -41,25 +39,12 @@ def trainer_of(*changes: str) -> Trainer:
     return make_trainer(load_config(RunConfig, SMOKE, [*TINY, *changes]))
 
 
-def lines(file: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in file.read_text().splitlines()]
-
-
 def kept_by(run: Path) -> dict[str, torch.Tensor]:
     """All tensors of a run's newest checkpoint but its time."""
     folder = newest(run)
     found = load_file(folder / "policy.safetensors") | load_file(folder / "training.safetensors")
     found["progress"][1] = 0
     return found
-
-
-def equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
-
-
-def without_times(run: Path) -> list[dict[str, Any]]:
-    found = lines(run / "metrics" / "progress.json")
-    return [{k: v for k, v in line.items() if k not in ("seconds", "decisions_per_second")} for line in found]
 
 
 @pytest.fixture(scope="module")
@@ -204,41 +189,22 @@ def test_a_full_disk_while_a_checkpoint_is_saved(
     assert main(["--resume", str(tmp_path / "run")]) == 0
 
 
-def start(run: Path, *changes: str) -> subprocess.Popen[str]:
-    endless = ("total_steps=1_000_000_000", "evaluation_opponents=[]", "evaluate_every=1")
-    return subprocess.Popen(
-        [sys.executable, "-m", "training.sb3_maskable", *tiny(run, *endless, *changes)], cwd=ROOT, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
-
-
-def kill_and_resume(run: Path, rng: random.Random) -> None:
-    """Kill a run that saves after every update, at a random moment; its newest checkpoint must go on."""
-    process, metrics, until = start(run), run / "metrics" / "progress.json", time.monotonic() + 240
-    while not metrics.exists() or metrics.stat().st_size < 2000:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < until
-        time.sleep(0.02)
-    time.sleep(rng.uniform(0, 0.3))
-    process.kill()
-    process.communicate()
-    before = load(newest(run))[1].steps
-    assert main(["--resume", str(run), "--updates", "3"]) == 0
-    assert load(newest(run))[1].steps == before + 3 * 128
-    assert not list((run / "checkpoints").glob(".*"))
-    steps = [line["steps"] for line in lines(metrics)]
-    assert steps == [128 * k for k in range(1, len(steps) + 1)]
+def endless(run: Path) -> subprocess.Popen[str]:
+    """A run that does not end by itself, and saves after every update."""
+    changes = ("total_steps=1_000_000_000", "evaluation_opponents=[]", "evaluate_every=1")
+    return start(["-m", "training.sb3_maskable", *tiny(run, *changes)])
 
 
 def test_a_killed_run_goes_on_from_its_newest_checkpoint(tmp_path: Path) -> None:
-    kill_and_resume(tmp_path / "run", random.Random(0))
+    kill_and_resume(main, tmp_path / "run", endless(tmp_path / "run"), random.Random(0))
 
 
 @pytest.mark.long
 def test_a_run_killed_at_twenty_moments_always_goes_on(tmp_path: Path) -> None:
     rng = random.Random(1)
     for kill in range(20):
-        kill_and_resume(tmp_path / f"{kill}", rng)
+        run = tmp_path / f"{kill}"
+        kill_and_resume(main, run, endless(run), rng)
 
 
 # The pool and the policy
