@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hidden import check_that_hidden_tiles_change_nothing
 from strategies import TABLES
 
 from domino_env import PRESETS, Batch, Game, make_rules
@@ -54,24 +55,7 @@ def test_a_choice_follows_from_view_and_stream_alone(name: str, random_views: Ma
 
 @pytest.mark.parametrize("name", ["duplas", "mano_a_mano", "blocos-3", "puxar"])
 def test_tiles_that_it_cannot_see_change_nothing(name: str) -> None:
-    rules, rng, moved = TABLES[name], random.Random(name), 0
-    player = SearchPlayer(rules, **FAST)
-    for seed in range(8):
-        game = Game(rules, seed)
-        for _ in range(rng.randrange(2, 10)):
-            if game.seat is not None:
-                game.play(rng.choice(game.legal_moves()))
-        if game.seat is None:
-            continue
-        batch = Batch(rules, 21, 0, observe=False)
-        batch.state[0] = game._state[0]
-        batch.state[1:] = Belief(rules, game.view(game.seat)).sample(20, seed)
-        moved += sum((row["hands"] != batch.state["hands"][0]).any() for row in batch.state)
-        views = batch.views(np.arange(21), np.full(21, game.seat))
-        streams = Streams.from_seed(seed, 1)
-        streams = Streams(np.repeat(streams.states, 21, axis=0))
-        assert len(set(player.act(views, streams).tolist())) == 1
-    assert moved > 50
+    check_that_hidden_tiles_change_nothing(SearchPlayer(TABLES[name], **FAST), name)
 
 
 @pytest.mark.parametrize("preset", ["duplas", "mano_a_mano"])
