@@ -22,7 +22,7 @@ BUDGETS = {
     ("mano_a_mano", "counting", "match"): (16, 64),
     ("blocos", "counting", "match"): (16, 64),
     ("puxar", "counting", "match"): (16, 64),
-    ("duplas", "champion", "round"): (4, 16, 64, 256),
+    ("duplas", "champion", "round"): (4, 16, 64, 256, 1024),
 }
 
 

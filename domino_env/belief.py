@@ -14,6 +14,8 @@ To play it again move by move, for example to weigh it by how likely its players
         ...                               # `row` stands before the move
         play(row, rules, work["plays"][i])
 
+Where every tile is in a hand, `exchange` makes the last deal into another one that is nearly the same.
+
 Every deal is as likely as any other that gives the seat the same view: no conclusions are drawn from what
 others chose to play. Deals are counted in a table with room for every position of the presets (2**18 counts,
 and 2**20 where more than four seats or larger sets are played). Where it is too small (many seats that lack
@@ -37,13 +39,13 @@ from ._rng import below, next_u32
 from .events import View
 from .game import check_rules
 from .kernel import find_opening, is_legal, open_round, play
-from .observation import Views, look_many, new_views
+from .observation import Views, look_many, new_views, possible_tiles
 from .players import Streams
 from .rules import RuleSet, pack
 from .state import DRAW, HIDDEN, NONE, PASS, State, new_state
 from .tiles import TILE_NAMES
 
-__all__ = ["Belief", "Work", "deal", "new_work", "prepare", "replay", "restart"]
+__all__ = ["Belief", "Work", "deal", "exchange", "new_work", "prepare", "put_back", "replay", "restart"]
 
 _U64 = np.uint64
 _ONE = np.uint64(1)
@@ -194,6 +196,46 @@ def deal(work: Any, view: Any, rules: Any, stream: Any, dealt: Any, now: Any) ->
     restart(work, view, rules, dealt)
     restart(work, view, rules, now)
     return replay(work, rules, now)
+
+
+@jit
+def _nth_tile(tiles: Any, n: int) -> Any:
+    """The n-th of some tiles, as a set of one."""
+    for _ in range(n):
+        tiles &= tiles - _ONE
+    return tiles & (~tiles + _ONE)
+
+
+@jit
+def put_back(work: Any, view: Any, rules: Any, hands: Any) -> None:
+    """Make the last deal the one with these hands, counted from the observer, in which all tiles are."""
+    players, observer, at = int(rules["players"]), int(view["seat"]), 0
+    for seat in range(players):
+        work["hands"][seat] = hands[seat]
+    for seat in range(players):
+        at = _put(work, at, hands[seat - observer if seat >= observer else seat - observer + players])
+
+
+@jit
+def exchange(work: Any, view: Any, rules: Any, stream: Any, hands: Any) -> bool:
+    """Write to `hands` those of the last deal, with a tile of one hidden hand exchanged for one of another.
+
+    Hands are counted from the observer. All pairs of tiles that are not yet played are equally likely, and so is the
+    way back. False where the two seats cannot hold the tiles. For rules without a boneyard, and three seats or more.
+    """
+    others = int(rules["players"]) - 1
+    one = 1 + below(stream, others)
+    other = 1 + below(stream, others - 1)
+    other += other >= one
+    for seat in range(rules["players"]):
+        hands[seat] = work["hands"][seat]
+    own, its = hands[one] & ~view["placed"][one], hands[other] & ~view["placed"][other]
+    given = _nth_tile(own, below(stream, popcount(own)))
+    taken = _nth_tile(its, below(stream, popcount(its)))
+    hands[one] ^= given | taken
+    hands[other] ^= given | taken
+    fits = possible_tiles(view, rules, one) & taken != _ZERO and possible_tiles(view, rules, other) & given != _ZERO
+    return bool(fits)
 
 
 @jit

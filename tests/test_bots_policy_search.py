@@ -15,13 +15,13 @@ from strategies import TABLES
 from domino_env import PRESETS, Batch, Game, RuleSet, make_rules
 from domino_env.afterstates import Afterstates, Deals
 from domino_env.arena import duel
-from domino_env.belief import deal
+from domino_env.belief import Belief, deal, put_back
 from domino_env.bots import ScriptedPlayer, make_player
 from domino_env.bots.champion import ChampionPlayer
 from domino_env.bots.networks import PolicyNetworks
 from domino_env.bots.perceptron import evaluate
 from domino_env.bots.policy_search import FLOOR
-from domino_env.bots.search import SearchPlayer, _likelihood, _prepare, _value
+from domino_env.bots.search import SearchPlayer, _add_deals, _begin_walk, _likelihood, _prepare, _value, _walk
 from domino_env.kernel import num_legal, play
 from domino_env.observation import Views
 from domino_env.players import Streams
@@ -130,6 +130,64 @@ def test_a_deal_in_which_the_other_would_have_played_another_tile_hardly_counts(
     assert min(logs[False]) > np.log(0.3)
 
 
+def walker(rules: RuleSet, seed: int, moves: int) -> tuple[SearchPlayer, Any, Any] | None:
+    """A searcher, ready for a choice after some random moves, the record of its view, and a stream."""
+    game, rng = Game(rules, seed), random.Random(seed)
+    for _ in range(moves):
+        if game.seat is not None:
+            game.play(rng.choice(game.legal_moves()))
+    if game.seat is None or len(game.legal_moves()) < 2:
+        return None
+    player, stream = searcher(rules, random_networks(rules)), Streams.from_seed(seed, 1).states[0]
+    view = game.view(game.seat).record
+    _prepare(view[0], pack(rules), player._room, player._advice, stream)
+    return player, view, stream
+
+
+def test_after_an_exchange_only_the_two_hands_are_judged_again() -> None:
+    rules, packed, compared = PRESETS["duplas"], pack(PRESETS["duplas"]), 0
+    for seed in range(30):
+        if (made := walker(rules, seed, 6 + seed % 12)) is None:
+            continue
+        player, view, stream = made
+        room, sums = player._room, player._room.sums[0]
+        _add_deals(view[0], packed, room, player._advice, stream, 4)
+        _begin_walk(view[0], packed, room, player._advice)
+        for _ in range(30):
+            _walk(view[0], packed, room, player._advice, stream, 1)
+            put_back(room.work[0], view[0], packed[0], sums["hands"][0])
+            whole = _likelihood(view[0], packed[0], room, player._advice, -np.inf)
+            assert sums["log"] == pytest.approx(whole, abs=1e-6)
+            compared += 1
+    assert compared > 300
+
+
+def test_a_walk_is_at_each_deal_as_often_as_the_policy_makes_it_likely() -> None:
+    rules = make_rules("blocos", players=3, max_pip=2, hand_size=2)
+    packed, walked = pack(rules), 0
+    for seed in range(40):
+        if (made := walker(rules, seed, 1 + seed % 2)) is None:
+            continue
+        player, view, stream = made
+        room, sums = player._room, player._room.sums[0]
+        _add_deals(view[0], packed, room, player._advice, stream, 4)
+        _begin_walk(view[0], packed, room, player._advice)
+        seen: dict[bytes, int] = {}
+        likelihood: dict[bytes, float] = {}
+        for _ in range(4000):
+            _walk(view[0], packed, room, player._advice, stream, 1)
+            key = sums["hands"][0].tobytes()
+            seen[key] = seen.get(key, 0) + 1
+            likelihood[key] = np.exp(sums["log"])
+        if len(seen) < 3:
+            continue
+        assert len(seen) == Belief(rules, view).count
+        total = sum(likelihood.values())
+        assert all(abs(seen[key] / 4000 - likelihood[key] / total) < 0.06 for key in seen), (seed, seen, likelihood)
+        walked += 1
+    assert walked > 3
+
+
 def settled(rules: RuleSet, row: Any, side: int, points: bool) -> float:
     """What a finished round gave a side."""
     row["rewards"] = 0
@@ -141,21 +199,24 @@ def settled(rules: RuleSet, row: Any, side: int, points: bool) -> float:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("reward", ["outcome", "points"])
-def test_a_position_is_worth_what_the_critic_says_once_forced_moves_are_made(name: str, reward: str) -> None:
+@pytest.mark.parametrize(("reward", "plies"), [("outcome", 0), ("points", 0), ("outcome", 3)])
+def test_a_position_is_worth_what_the_critic_says_some_moves_later(name: str, reward: str, plies: int) -> None:
+    """Forced moves are made, and so many that the policy likes best."""
     rules, sides = TABLES[name], TABLES[name].num_sides
     networks = random_networks(rules, reward=reward, reward_scale=0.25, gamma=0.9)
-    player, packed, ended = searcher(rules, networks, solve=0), pack(rules), 0
+    player, packed, ended = searcher(rules, networks, solve=0, plies=plies), pack(rules), 0
+    policy, alone = ChampionPlayer(rules, networks=networks), Batch(rules, 1, 0, autoreset=False, observe=False)
     assert networks.critic_network is not None
     batch = Batch(rules, 40, 3, autoreset=False, observe=False)
     while not batch.done.all():
         batch.step(batch.sample_actions(), tables=~batch.done)
         batch.state["multiplier"] = 1
         for t in np.flatnonzero(~batch.done):
-            state: State = copy_state(batch.state[t : t + 1])
-            while state[0]["seat"] != NONE and num_legal(state[0]) == 1:
-                end = int(state[0]["legal"][0] == 0)
-                play(state[0], packed[0], 2 * (int(state[0]["legal"][end]).bit_length() - 1) + end)
+            state: State = alone.state
+            state[:], left = batch.state[t : t + 1], plies
+            while state[0]["seat"] != NONE and (left or num_legal(state[0]) == 1):
+                left -= num_legal(state[0]) > 1
+                play(state[0], packed[0], int(policy.act(alone.views(), Streams.from_seed(0, 1))[0]))
             over = state[0]["seat"] == NONE
             ended += over
             given = evaluate(networks.critic_network, Deals(rules).of(state))[0].astype(np.float64) * 0.9 / 0.25

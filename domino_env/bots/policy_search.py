@@ -3,9 +3,12 @@
 `search` samples the deals and compares the moves, whatever it is guided by. A policy and its critic take the place of
 the scripted player's scores and of its playouts:
 
-- A deal counts by how likely the policy would have played at the other seats as they did.
-- A move is followed by those that are forced, and then the critic says what the position is worth: on average over
-  how the policy, which sees nobody else's tiles, goes on from there in this very deal.
+- A deal counts by how likely the policy would have played at the other seats as they did. Of deals drawn with equal
+  chances few count at all then. Where all tiles are in hands, a search therefore walks from one likely deal to another.
+- A move is followed by those that are forced and a few that the policy likes best, and then the critic says what the
+  position is worth: on average over how the policy, which sees nobody else's tiles, goes on from there in this very
+  deal. A critic knows little of what a single move does, and errs in the same way in all deals; the more moves are
+  played before it is asked the less it errs, but the more deals differ, and so many of them are needed.
 """
 
 from __future__ import annotations
@@ -23,7 +26,14 @@ VALUES: Final = ("critic", "playout")
 #: How strictly the others are taken to play as the policy: as it was trained to.
 TEMPERATURE: Final = 1.0
 #: How much the policy's liking counts beside the values of moves.
-PRIOR: Final = 0.06
+PRIOR: Final = 0.03
+#: So many moves of choice are played before the critic is asked.
+PLIES: Final = 2
+#: So many deals are drawn anew; then, if fewer than this share of them count, the others come from a walk.
+STARTS: Final = 16
+ENOUGH: Final = 0.3
+#: Exchanges that are tried on the way from one deal to the next.
+STEPS: Final = 4
 #: A player is taken to choose any of its moves so often, or one odd play would rule out a deal.
 FLOOR: Final = 0.02
 #: A deal that is e**7 times as unlikely as another counts for nothing.
@@ -39,7 +49,9 @@ class Advice(NamedTuple):
     settings: Any  # of one record
 
 
-SETTINGS: Final = np.dtype([("playout", np.int64), ("factor", np.float64), ("base", np.float64), ("prior", np.float64)])
+SETTINGS: Final = np.dtype([("plies", np.int64), ("factor", np.float64), ("base", np.float64), ("prior", np.float64)])
+#: More moves than any round has.
+_TO_THE_END: Final = 1_000_000
 
 
 def aim_for(networks: PolicyNetworks, aim: str | None, value: str) -> str | None:
@@ -61,10 +73,10 @@ def aim_for(networks: PolicyNetworks, aim: str | None, value: str) -> str | None
     return own
 
 
-def new_advice(networks: PolicyNetworks, value: str, prior: float) -> Advice:
-    """Networks as compiled search asks them; positions are valued by `value`, one of `VALUES`."""
+def new_advice(networks: PolicyNetworks, value: str, *, prior: float, plies: int) -> Advice:
+    """Networks as compiled search asks them; the options are `SearchPlayer`'s."""
     settings = np.zeros(1, SETTINGS)
-    settings["playout"] = one_of("value", value, VALUES) == "playout"
+    settings["plies"] = _TO_THE_END if one_of("value", value, VALUES) == "playout" else plies
     settings["factor"] = networks.gamma / networks.reward_scale
     if networks.episode == "match":  # it foretells 1 for a match won and -1 for one lost: a chance of 1 and of 0
         settings["factor"] /= 2

@@ -25,7 +25,8 @@ import numpy.typing as npt
 
 from .._checks import number, one_of, whole
 from .._jit import jit, lowest_bit, popcount
-from ..belief import deal, new_work, prepare, restart
+from .._rng import next_u32
+from ..belief import deal, exchange, new_work, prepare, put_back, replay, restart
 from ..equity import Equity, chance_after
 from ..kernel import nth_legal, num_legal, play
 from ..observation import Views, list_moves, look, look_events, new_views
@@ -36,9 +37,13 @@ from ..state import NONE, OUT, TIED, new_state
 from . import solver
 from .networks import PolicyNetworks, best_move, log_chance, networks_of
 from .policy_search import (
+    ENOUGH,
     FLOOR,
     NEGLIGIBLE,
+    PLIES,
     PRIOR,
+    STARTS,
+    STEPS,
     TEMPERATURE,
     VALUES,
     Advice,
@@ -71,6 +76,18 @@ _SUMS: Final = np.dtype(
         ("heaviest", np.float64),  # the logarithm of that weight
         ("weight", np.float64),  # of all deals
         ("prior", np.float64, (112,)),  # what the policy's own liking adds to each move's mean value
+        ("found", np.float64, (112,)),  # values in the last deal
+        ("squares", np.float64),  # of the weights of all deals
+        ("drawn", np.int64),  # deals that were drawn anew
+        ("walking", np.int64),  # whether deals come from a walk now
+        ("hands", np.uint64, (2, 9)),  # the deal in which a walk stands, or is to begin; one to go to
+        ("log", np.float64),  # the logarithm of its likelihood
+        ("player", np.int64, (56,)),  # who made each play
+        (
+            "chances",
+            np.float64,
+            (2, 56),
+        ),  # the logarithm of its chance, in the deal where a walk stands and in the next
     ]
 )
 _SETTINGS: Final = np.dtype([("aim", np.int64), ("temperature", np.float64), ("solve", np.int64)])
@@ -135,6 +152,35 @@ def _likelihood(view: Any, rules: Any, room: Any, advice: Any, least: float) -> 
 
 
 @jit
+def _likelihood_again(view: Any, rules: Any, room: Any, advice: Any, changed: int, least: float) -> float:
+    """As `_likelihood`, where but the hands of the `changed` seats (bits) differ from those of the deal before.
+
+    What the other seats did they would have done as likely: `sums` has the logarithm of each play's chance then, and
+    gets those of now.
+    """
+    work, row, seen, sums = room.work[0], room.rows[0], room.seen[0], room.sums[0]
+    temperature, total = room.settings[0]["temperature"], 0.0
+    for i in range(work["num_plays"]):
+        if not changed >> sums["player"][i] & 1:
+            total += sums["chances"][0, i]
+    restart(work, view, rules, row)
+    for i in range(work["num_plays"]):
+        seat, action = int(row["seat"]), int(work["plays"][i])
+        sums["player"][i], sums["chances"][1, i] = seat, sums["chances"][0, i]
+        if changed >> seat & 1:
+            sums["chances"][1, i] = 0.0
+            if num_legal(row) > 1:
+                look(row, rules, seat, seen)
+                look_events(row, rules, seat, seen)
+                sums["chances"][1, i] = log_chance(seen, rules, advice.guide, action, temperature, FLOOR)
+                total += sums["chances"][1, i]
+                if total < least:
+                    return -np.inf
+        play(row, rules, action)
+    return total
+
+
+@jit
 def _worth(row: Any, rules: Any, side: int, aim: int, equity: Any) -> float:
     """What the round that has ended in `row` is worth to a side."""
     if aim == _MATCH:
@@ -192,15 +238,17 @@ def _tiles_left(row: Any, rules: Any) -> int:
 def _play_out(row: Any, rules: Any, weights: Any, seen: Any, solve: int, advice: Any = None) -> None:
     """Play a round on, every seat by its view, to its end or until `solve` tiles are left.
 
-    With a critic to ask, only what is forced is played.
+    With a critic to ask, only what is forced and a few moves more are played.
     """
+    chosen = 0
     while row["seat"] != NONE and (solve == 0 or _tiles_left(row, rules) > solve):
         if num_legal(row) == 1:
             play(row, rules, nth_legal(row, 0))
         elif advice is None:
             look(row, rules, int(row["seat"]), seen)
             play(row, rules, choose(seen, rules, weights, _ZERO))
-        elif advice.settings[0]["playout"]:
+        elif chosen < advice.settings[0]["plies"]:
+            chosen += 1
             look(row, rules, int(row["seat"]), seen)
             look_events(row, rules, int(row["seat"]), seen)
             play(row, rules, best_move(seen, rules, advice.guide))
@@ -217,7 +265,7 @@ def _begin(view: Any, sums: Any) -> int:
         sums["prior"][i] = 0.0
     sums["count"] = count
     sums["heaviest"] = -np.inf
-    sums["weight"] = 0.0
+    sums["weight"], sums["squares"], sums["drawn"], sums["walking"] = 0.0, 0.0, 0, 0
     return count
 
 
@@ -228,6 +276,7 @@ def _heavier(sums: Any, log: float) -> float:
         shrink = np.exp(sums["heaviest"] - log)
         sums["heaviest"] = log
         sums["weight"] *= shrink
+        sums["squares"] *= shrink * shrink
         for i in range(sums["count"]):
             sums["values"][i] *= shrink
     return np.exp(log - sums["heaviest"])
@@ -270,9 +319,10 @@ def _add_deals(view: Any, rules: Any, room: Any, advice: Any, stream: Any, deals
     side = int(view["seat"] % rules[0]["sides"])
     for _ in range(deals):
         deal(work, view, rules[0], stream, rows[0], rows[1])
+        sums["drawn"] += 1
         if settings["aim"] != _MATCH:
             rows[1]["multiplier"] = 1  # the solver counts points without; all moves alike, it changes no choice
-        weight = 1.0
+        weight, log = 1.0, 0.0
         if settings["temperature"] > 0.0:
             # Going through a round with a network costs more than all else: not for a deal that hardly counts.
             least = -np.inf if advice is None else sums["heaviest"] - NEGLIGIBLE
@@ -285,6 +335,77 @@ def _add_deals(view: Any, rules: Any, room: Any, advice: Any, stream: Any, deals
             rows[0] = rows[1]
             play(rows[0], rules[0], sums["actions"][i])
             sums["values"][i] += weight * _value(rows[0], rules, side, room, advice)
+        if advice is not None:
+            sums["squares"] += weight * weight
+            if _uniform(stream) * sums["weight"] < weight:
+                for seat in range(rules[0]["players"]):
+                    sums["hands"][0, seat] = work["hands"][seat]
+
+
+@jit
+def _uniform(stream: Any) -> float:
+    """A number from [0, 1)."""
+    return float(next_u32(stream)) / 4294967296.0
+
+
+@jit
+def _few_count(sums: Any) -> bool:
+    """Whether the weights are so unequal that few of the deals count."""
+    return sums["weight"] * sums["weight"] < ENOUGH * sums["drawn"] * sums["squares"]
+
+
+@jit
+def _begin_walk(view: Any, rules: Any, room: Any, advice: Any) -> None:
+    """Forget the deals so far but for one, drawn by its weight, where a walk begins."""
+    sums, work, row = room.sums[0], room.work[0], room.rows[1]
+    sums["walking"], sums["weight"] = 1, 0.0
+    for i in range(sums["count"]):
+        sums["values"][i] = 0.0
+    put_back(work, view, rules[0], sums["hands"][0])
+    others = (1 << rules[0]["players"]) - 1 & ~(1 << view["seat"])
+    for i in range(work["num_plays"]):
+        sums["player"][i], sums["chances"][0, i] = view["seat"], 0.0
+    sums["log"] = _likelihood_again(view, rules[0], room, advice, others, -np.inf)
+    sums["chances"][0] = sums["chances"][1]
+    restart(work, view, rules[0], row)
+    replay(work, rules[0], row)
+    if room.settings[0]["aim"] != _MATCH:
+        row["multiplier"] = 1
+
+
+@jit
+def _walk(view: Any, rules: Any, room: Any, advice: Any, stream: Any, deals: int) -> None:
+    """Go from deal to deal, each as often as it is likely (Metropolis), and add the worth of each move in them."""
+    work, sums, rows = room.work[0], room.sums[0], room.rows
+    side, players, known = int(view["seat"] % rules[0]["sides"]), int(rules[0]["players"]), sums["weight"] > 0.0
+    for _ in range(deals):
+        moved = False
+        for _ in range(STEPS):
+            if not exchange(work, view, rules[0], stream, sums["hands"][1]):
+                continue
+            put_back(work, view, rules[0], sums["hands"][1])
+            least = sums["log"] + np.log(1.0 - _uniform(stream))
+            changed = 0
+            for seat in range(players):
+                if sums["hands"][0, seat] != sums["hands"][1, seat]:
+                    changed |= 1 << (view["seat"] + seat) % players
+            log = _likelihood_again(view, rules[0], room, advice, changed, least)
+            if log >= least:
+                sums["hands"][0], sums["chances"][0] = sums["hands"][1], sums["chances"][1]
+                sums["log"], moved = log, True
+                rows[1] = rows[0]
+            else:
+                put_back(work, view, rules[0], sums["hands"][0])
+        if moved and room.settings[0]["aim"] != _MATCH:
+            rows[1]["multiplier"] = 1
+        for i in range(sums["count"]):
+            if moved or not known:
+                rows[0] = rows[1]
+                play(rows[0], rules[0], sums["actions"][i])
+                sums["found"][i] = _value(rows[0], rules, side, room, advice)
+            sums["values"][i] += sums["found"][i]
+        sums["weight"] += 1.0
+        known = True
 
 
 @jit
@@ -299,7 +420,18 @@ def _search(view: Any, rules: Any, room: Any, advice: Any, stream: Any, deals: i
     if fresh:
         _prepare(view, rules, room, advice, stream)
     if sums["count"] > 1:
-        _add_deals(view, rules, room, advice, stream, deals)
+        left = deals
+        if advice is not None and rules[0]["players"] > 2 and rules[0]["boneyard_size"] == 0:
+            first = min(left, STARTS - sums["drawn"])
+            if first > 0:
+                _add_deals(view, rules, room, advice, stream, first)
+                left -= first
+            if left > 0 and sums["drawn"] == STARTS and not sums["walking"] and _few_count(sums):
+                _begin_walk(view, rules, room, advice)
+            if sums["walking"]:
+                _walk(view, rules, room, advice, stream, left)
+                left = 0
+        _add_deals(view, rules, room, advice, stream, left)
     best = 0
     for i in range(1, sums["count"]):
         if _total(sums, i) > _total(sums, best):
@@ -346,6 +478,8 @@ class SearchPlayer(Player):
             of its critic's.
         value: how such a policy's positions are valued: by its ``"critic"``, or by a ``"playout"`` of what it likes
             best at every seat. By default the critic. Scripted players have but playouts.
+        plies: so many moves, besides those that are forced, are played as such a policy likes best before its critic
+            is asked.
 
     Raises:
         ValueError: an option out of range; an unknown aim, value or policy; ``aim="match"`` without a table, or an
@@ -364,6 +498,7 @@ class SearchPlayer(Player):
         policy: PlayerSpec = "counting",
         prior: float = PRIOR,
         value: str | None = None,
+        plies: int = PLIES,
     ) -> None:
         super().__init__(rules)
         self.name = "search"
@@ -374,7 +509,8 @@ class SearchPlayer(Player):
         trained = isinstance(guide, PolicyNetworks)
         value = one_of("value", value or ("critic" if trained else "playout"), VALUES if trained else VALUES[1:])
         if isinstance(guide, PolicyNetworks):
-            weights, self._advice = ScriptedPlayer(rules).weights, new_advice(guide, value, number("prior", prior, 0.0))
+            weights = ScriptedPlayer(rules).weights
+            self._advice = new_advice(guide, value, prior=number("prior", prior, 0.0), plies=whole("plies", plies, 0))
             aim = aim_for(guide, aim, value)
         else:
             weights = guide.weights
