@@ -25,8 +25,9 @@ from .networks import Guide, PolicyNetworks, expected_gain, new_guide, weigh_mov
 VALUES: Final = ("critic", "playout")
 #: How strictly the others are taken to play as the policy: as it was trained to.
 TEMPERATURE: Final = 1.0
-#: How much the policy's liking counts beside the values of moves.
+#: How much the policy's liking counts beside the values of moves, which are known from so many deals.
 PRIOR: Final = 0.03
+PRIOR_DEALS: Final = 64
 #: So many moves of choice are played before the critic is asked.
 PLIES: Final = 2
 #: So many deals are drawn anew; then, if fewer than this share of them count, the others come from a walk.
