@@ -107,15 +107,22 @@ def _put(work: Any, at: int, tiles: Any) -> int:
 
 
 @jit
+def _put_hands(work: Any, players: int, observer: int) -> int:
+    """Write the hands to the deck, by seat at the table; the position after them."""
+    at = 0
+    for seat in range(players):
+        at = _put(work, at, work["hands"][seat - observer if seat >= observer else seat - observer + players])
+    return at
+
+
+@jit
 def _lay_out(work: Any, view: Any, rules: Any, stream: Any) -> None:
     """Lay the deck as the kernel does: hands by seat, then what was drawn, then the boneyard (and what is left out)."""
     players, observer, last = int(rules["players"]), int(view["seat"]), int(work["num_places"]) - 1
     _line_up(work, stream)
     for seat in range(players):
         work["hands"][seat] = _take(work, seat)
-    at = 0
-    for seat in range(players):
-        at = _put(work, at, work["hands"][seat - observer if seat >= observer else seat - observer + players])
+    at = _put_hands(work, players, observer)
     for place in range(players, last):
         at = _put(work, at, _take(work, place))
     work["bottom"] = at
@@ -209,11 +216,9 @@ def _nth_tile(tiles: Any, n: int) -> Any:
 @jit
 def put_back(work: Any, view: Any, rules: Any, hands: Any) -> None:
     """Make the last deal the one with these hands, counted from the observer, in which all tiles are."""
-    players, observer, at = int(rules["players"]), int(view["seat"]), 0
-    for seat in range(players):
+    for seat in range(rules["players"]):
         work["hands"][seat] = hands[seat]
-    for seat in range(players):
-        at = _put(work, at, hands[seat - observer if seat >= observer else seat - observer + players])
+    _put_hands(work, int(rules["players"]), int(view["seat"]))
 
 
 @jit

@@ -131,7 +131,7 @@ def test_a_deal_in_which_the_other_would_have_played_another_tile_hardly_counts(
 
 
 def walker(rules: RuleSet, seed: int, moves: int) -> tuple[SearchPlayer, Any, Any] | None:
-    """A searcher, ready for a choice after some random moves, the record of its view, and a stream."""
+    """A searcher that begins a walk after some random moves, the record of its view, and a stream."""
     game, rng = Game(rules, seed), random.Random(seed)
     for _ in range(moves):
         if game.seat is not None:
@@ -140,7 +140,10 @@ def walker(rules: RuleSet, seed: int, moves: int) -> tuple[SearchPlayer, Any, An
         return None
     player, stream = searcher(rules, random_networks(rules)), Streams.from_seed(seed, 1).states[0]
     view = game.view(game.seat).record
-    _prepare(view[0], pack(rules), player._room, player._advice, stream)
+    asked = view[0], pack(rules), player._room, player._advice
+    _prepare(*asked, stream)
+    _add_deals(*asked, stream, 4)
+    _begin_walk(*asked)
     return player, view, stream
 
 
@@ -151,8 +154,6 @@ def test_after_an_exchange_only_the_two_hands_are_judged_again() -> None:
             continue
         player, view, stream = made
         room, sums = player._room, player._room.sums[0]
-        _add_deals(view[0], packed, room, player._advice, stream, 4)
-        _begin_walk(view[0], packed, room, player._advice)
         for _ in range(30):
             _walk(view[0], packed, room, player._advice, stream, 1)
             put_back(room.work[0], view[0], packed[0], sums["hands"][0])
@@ -170,8 +171,6 @@ def test_a_walk_is_at_each_deal_as_often_as_the_policy_makes_it_likely() -> None
             continue
         player, view, stream = made
         room, sums = player._room, player._room.sums[0]
-        _add_deals(view[0], packed, room, player._advice, stream, 4)
-        _begin_walk(view[0], packed, room, player._advice)
         seen: dict[bytes, int] = {}
         likelihood: dict[bytes, float] = {}
         for _ in range(4000):

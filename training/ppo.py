@@ -33,6 +33,7 @@ from torch.nn import functional
 from agents import checkpoint
 from agents.critic import CRITIC_FILE, by_side, new_critic
 from agents.networks import NEVER, MoveNet, by_decision, moves_mask
+from agents.policy import one_thread
 from domino_env import Batch, RuleSet, make_rules
 from domino_env.afterstates import Afterstates, Deals
 from domino_env.bots import make_player
@@ -49,7 +50,6 @@ from .runs import (
     card_of,
     command_line,
     ignore_scores,
-    one_thread_each,
     optimizer_state,
     restore_optimizer,
 )
@@ -229,7 +229,7 @@ class Trainer:
         for_actor = self._minibatches(decisions.to(device), config.epochs)
         for_critic = self._minibatches(torch.arange(config.rollout, device=device), config.critic_epochs)
         if config.threads > 1:  # the networks share nothing, so each can learn on a thread of its own
-            with one_thread_each(), ThreadPoolExecutor(1) as beside:
+            with one_thread(), ThreadPoolExecutor(1) as beside:
                 by_critic = beside.submit(teach_critic, for_critic)
                 told, learnt = teach_actor(for_actor), by_critic.result()
         else:

@@ -430,17 +430,6 @@ def command_line(
     return 0
 
 
-@contextmanager
-def one_thread_each() -> Iterator[None]:
-    """Within it every operation of torch keeps to the thread that called it."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def ignore_scores(net: Perceptron, layout: Layout) -> None:
     """Begin with weights of 0 for what single rounds never show: it must not matter to a policy that plays matches."""
     for name in ("scores", "multiplier"):
