@@ -1,11 +1,11 @@
 """Decisions a second of self-play PPO beside sb3-contrib's MaskablePPO, for docs/training.md.
 
-    python docs/measure_training.py [REPEATS]
+    python docs/measure_training.py [REPEATS] [THREADS]
 
-The same game, decisions, networks on moves (those of configs/ppo/duplas.yaml), precision, batches and epochs; 49,152
-decisions between updates (12,288 on `DummyVecEnv`, which is slow); one thread. Self-play is timed twice: as a run
-begins, and with the weights of zoo/duplas-v1, which is sure of most of its moves, as it is most of the time. All take
-turns.
+The same game, decisions, networks on moves (those of configs/ppo/duplas.yaml), precision, batches, epochs of the policy
+and threads; 49,152 decisions between updates (12,288 on `DummyVecEnv`, which is slow). Self-play is timed twice: as a
+run begins, and with the weights of zoo/duplas-v1, which is sure of most of its moves, as it is most of the time. All
+take turns.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ def maskable(env: Any, tables: int, rollout: int = ROLLOUT) -> Callable[[], floa
     return run
 
 
-def main(repeats: int) -> None:
+def main(repeats: int, threads: int) -> None:
     """Print the decisions a second of each, and their ratios."""
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     runs = {
-        "training/ppo.py, as a run begins": self_play(),
-        "training/ppo.py, from zoo/duplas-v1 on": self_play(start="zoo/duplas-v1"),
+        "training/ppo.py, as a run begins": self_play(threads=threads),
+        "training/ppo.py, from zoo/duplas-v1 on": self_play(threads=threads, start="zoo/duplas-v1"),
         "MaskablePPO on DominoVecEnv, 2,048 tables": maskable(
-            DominoVecEnv("duplas", num_envs=2048, seed=1, moves=True, skip_single=True), 2048
+            DominoVecEnv("duplas", num_envs=2048, seed=1, moves=True, skip_single=True, threads=threads), 2048
         ),
         "MaskablePPO on DummyVecEnv of 8 DominoEnv": maskable(
             DummyVecEnv([lambda: DominoEnv("duplas", moves=True, skip_single=True)] * 8), 8, ROLLOUT // 4
@@ -93,4 +93,5 @@ def main(repeats: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)
+    given = [int(argument) for argument in sys.argv[1:]]
+    main(*given, *(3, 1)[len(given) :])

@@ -77,9 +77,13 @@ def test_no_moves_make_a_loss_or_gradient_that_is_no_number(legal: str, weights:
     old = torch.cat([part.log_softmax(0) for part in (torch.randn(rows) * 100).split(counts.tolist())])
     weight = {"all": old.exp(), "played": (old > -1e-6).float(), "none": torch.zeros(rows)}[weights]
     copies = torch.where(torch.rand(64) < 0.5, 10.0, 1.0)
-    figures = trainer._step_actor(counts, copies, moves, old, weight, torch.randn(rows), entropy_weight=0.1)
-    assert figures.isfinite().all()
-    assert trainer._step_critic(deals, torch.randn(64, 1)).isfinite().all()
+    of_each = (counts, copies / copies.sum(), moves, old, weight, torch.randn(rows))
+    losses = {
+        "actor": lambda _: trainer._policy_loss(*of_each, entropy_weight=0.1),
+        "critic": lambda _: trainer._value_loss(deals, torch.randn(64, 1), 64),
+    }
+    for network, loss_of in losses.items():
+        assert trainer._descend(network, loss_of, torch.arange(64)).isfinite().all()
     for net in (trainer.actor, trainer.critic):
         assert all(parameter.isfinite().all() for parameter in net.parameters())
 

@@ -20,7 +20,7 @@ import math
 import sys
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -28,11 +28,10 @@ import numpy as np
 import torch
 from pydantic import Field
 from safetensors.torch import load_file
-from torch.nn import functional
 
 from agents import checkpoint
 from agents.critic import CRITIC_FILE, by_side, new_critic
-from agents.networks import NEVER, MoveNet, by_decision, moves_mask
+from agents.networks import NEVER, MoveNet, Perceptron, by_decision, moves_mask
 from agents.policy import one_thread
 from domino_env import Batch, RuleSet, make_rules
 from domino_env.afterstates import Afterstates, Deals
@@ -41,6 +40,7 @@ from domino_env.equity import reward_table
 
 from . import runs
 from .config import ConfigError
+from .parallel import LossOf, Threads
 from .runs import (
     TRAINING_FILE,
     Diverged,
@@ -62,7 +62,7 @@ class RunConfig(RunKeys):
     reward: Literal["points", "outcome", "equity"] = "outcome"  # as `Batch` has them
     tables: int = Field(default=2048, ge=1)
     steps: int = Field(default=24, ge=1)  # of each table between two updates
-    critic_epochs: int = Field(default=2, ge=1)  # `epochs` are the policy's
+    critic_epochs: int = Field(default=1, ge=1)  # `epochs` are the policy's
     learning_rate_end: float = Field(default=1e-5, ge=0)  # the rate falls linearly to it, with steps or time
     entropy: float = Field(default=0.04, ge=0)
     entropy_end: float = Field(default=0.005, ge=0)
@@ -107,6 +107,7 @@ class Trainer:
             name: torch.optim.Adam(net.parameters(), lr=config.learning_rate, eps=1e-5, fused=True)
             for name, net in (("actor", self.actor), ("critic", self.critic))
         }
+        self.threads = Threads(config.threads)
         self.generator = torch.Generator(self.device).manual_seed(config.seed)
         self.batch = Batch(
             rules, config.tables, config.seed, episode=config.episode, reward=config.reward, skip_single=True,
@@ -136,10 +137,10 @@ class Trainer:
             Diverged: a loss or weight is not finite.
         """
         began = time.perf_counter()
-        with self.precision():
+        with one_thread():
             in_env = self.play()
-        played = time.perf_counter()
-        figures = self.learn()
+            played = time.perf_counter()
+            figures = self.learn()
         self.steps += self.config.rollout
         took = time.perf_counter() - began
         self.seconds += took
@@ -164,8 +165,8 @@ class Trainer:
             kept.deals.append(self._look(t))
             if self.config.lookahead:
                 tables = np.repeat(np.arange(batch.num_tables), counts.numpy())
-                kept.outlook.append(self.lookahead.values(self.critic, tables, moves.actions, device))
-            logits = by_decision(self.actor(rows.to(device))[:, 0], counts.to(device), NEVER)
+                kept.outlook.append(self.lookahead.values(partial(self._ask, self.critic), tables, moves.actions))
+            logits = by_decision(self._ask(self.actor, rows)[:, 0], counts.to(device), NEVER)
             kept.log_prob.append(logits.log_softmax(1).cpu()[moves_mask(counts)])
             # The first move whose cumulated share passes the draw; in double, or rounding could pass them all.
             shares = logits.softmax(1).double().cumsum(1)
@@ -189,8 +190,17 @@ class Trainer:
         batch, kept = self.batch, self.rollout
         kept.side[t] = torch.from_numpy(batch.seat % self.rules.num_sides)
         deals = torch.from_numpy(self.deals.of(batch.state))
-        kept.value[t] = by_side(self.critic(deals.to(self.device)).cpu(), kept.side[t], self.rules.num_sides)
+        kept.value[t] = by_side(self._ask(self.critic, deals).cpu(), kept.side[t], self.rules.num_sides)
         return deals
+
+    def _ask(self, net: Perceptron, rows: torch.Tensor) -> torch.Tensor:
+        """A network's numbers for rows."""
+
+        def ask(part: torch.Tensor) -> torch.Tensor:
+            with torch.no_grad(), self.precision():  # which hold for a thread alone
+                return net(part.to(self.device))
+
+        return torch.cat(self.threads.each(ask, rows))
 
     def learn(self) -> dict[str, float]:
         """Some epochs of minibatch steps on the rollout; losses and the like, averaged over all of them."""
@@ -211,29 +221,24 @@ class Trainer:
         by_move = [column.to(device) for column in (torch.cat(kept.moves), old, weight, advantage)]
         counts, starts, copies = counts.to(device), starts.to(device), copies.to(device)
         deals, expected = torch.cat(kept.deals).to(device), targets.to(device)
+        told, learnt = [], []
+        for rows in self._minibatches(decisions.to(device), config.epochs):
+            total = copies[rows].sum()
 
-        def teach_actor(parts: list[torch.Tensor]) -> list[torch.Tensor]:
-            told = []
-            for rows in parts:
-                some = counts[rows]
-                first = starts[rows] - (some.cumsum(0) - some)
-                moves = torch.arange(int(some.sum()), device=device) + first.repeat_interleave(some)
-                told.append(self._step_actor(
-                    some, copies[rows], *(column[moves] for column in by_move), entropy_weight=entropy_weight
-                ))  # fmt: skip
-            return told
+            def policy_loss(some: torch.Tensor, total: torch.Tensor = total) -> tuple[torch.Tensor, torch.Tensor]:
+                of_each = counts[some]
+                first = starts[some] - (of_each.cumsum(0) - of_each)
+                moves = torch.arange(int(of_each.sum()), device=device) + first.repeat_interleave(of_each)
+                parts = (column[moves] for column in by_move)
+                return self._policy_loss(of_each, copies[some] / total, *parts, entropy_weight=entropy_weight)
 
-        def teach_critic(parts: list[torch.Tensor]) -> list[torch.Tensor]:
-            return [self._step_critic(deals[rows], expected[rows]) for rows in parts]
+            told.append(self._descend("actor", policy_loss, rows))
+        for rows in self._minibatches(torch.arange(config.rollout, device=device), config.critic_epochs):
 
-        for_actor = self._minibatches(decisions.to(device), config.epochs)
-        for_critic = self._minibatches(torch.arange(config.rollout, device=device), config.critic_epochs)
-        if config.threads > 1:  # the networks share nothing, so each can learn on a thread of its own
-            with one_thread(), ThreadPoolExecutor(1) as beside:
-                by_critic = beside.submit(teach_critic, for_critic)
-                told, learnt = teach_actor(for_actor), by_critic.result()
-        else:
-            told, learnt = teach_actor(for_actor), teach_critic(for_critic)
+            def value_loss(some: torch.Tensor, total: int = len(rows)) -> tuple[torch.Tensor, torch.Tensor]:
+                return self._value_loss(deals[some], expected[some], total)
+
+            learnt.append(self._descend("critic", value_loss, rows))
         figures = _means(("loss_policy", "entropy", "kl", "clipped", "grad_actor"), told)
         figures |= _means(("loss_value", "grad_critic"), learnt)
         spread = targets.var().item()
@@ -271,18 +276,21 @@ class Trainer:
             found += rows[order].tensor_split(parts)
         return found
 
-    def _step_actor(
+    def _policy_loss(
         self,
         counts: torch.Tensor,
-        copies: torch.Tensor,
+        share: torch.Tensor,
         moves: torch.Tensor,
         old_log_prob: torch.Tensor,
         weight: torch.Tensor,
         advantage: torch.Tensor,
         *,
         entropy_weight: float,
-    ) -> torch.Tensor:
-        """One minibatch of the policy; its loss and figures. The first two are by decision, the others by move."""
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """What some decisions add to a minibatch's loss and figures, each by its share of the minibatch.
+
+        The first two are by decision, the others by move.
+        """
         with self.precision():
             logits = self.actor(moves)[:, 0]
         log_probs = by_decision(logits, counts, NEVER).log_softmax(1)[moves_mask(counts)]
@@ -290,31 +298,30 @@ class Trainer:
         change = (log_probs - old_log_prob).clamp(-20, 20)
         ratio, clip = change.exp(), self.config.clip
         clipped = ratio.clamp(1 - clip, 1 + clip)
-        each = copies.repeat_interleave(counts) / copies.sum()
+        each = share.repeat_interleave(counts)
         weight = weight * each
-        policy_loss = -(weight * torch.minimum(ratio * advantage, clipped * advantage)).sum()
+        loss = -(weight * torch.minimum(ratio * advantage, clipped * advantage)).sum()
         entropy = -(each * log_probs.exp() * log_probs).sum()
-        norm = self._descend("actor", policy_loss - entropy_weight * entropy)
         with torch.no_grad():
             kl, outside = (weight * (ratio - 1 - change)).sum(), (weight * (ratio != clipped)).sum()
-            return torch.stack([policy_loss.detach(), entropy.detach(), kl, outside, norm])
+            noted = torch.stack([loss.detach(), entropy.detach(), kl, outside])
+        return loss - entropy_weight * entropy, noted
 
-    def _step_critic(self, deals: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        """One minibatch of the critic; its loss and the norm of its gradient."""
+    def _value_loss(self, deals: torch.Tensor, target: torch.Tensor, total: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """What some deals of a minibatch of `total` add to the critic's loss; the same as a figure."""
         with self.precision():
             values = self.critic(deals)
-        loss = functional.mse_loss(values, target)
-        norm = self._descend("critic", loss)
-        return torch.stack([loss.detach(), norm])
+        loss = (values - target).square().sum() / (total * target.shape[1])
+        return loss, loss.detach()[None]
 
-    def _descend(self, network: str, loss: torch.Tensor) -> torch.Tensor:
-        """One step of a network's optimizer; the norm of the gradient before it was cut."""
+    def _descend(self, network: str, loss_of: LossOf, rows: torch.Tensor) -> torch.Tensor:
+        """One step of a network's optimizer; the minibatch's figures, and the gradient's norm before it was cut."""
         optimizer = self.optimizers[network]
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        norm = torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], self.config.max_grad_norm)
+        parameters = optimizer.param_groups[0]["params"]
+        noted = self.threads.differentiate(loss_of, rows, parameters)
+        norm = torch.nn.utils.clip_grad_norm_(parameters, self.config.max_grad_norm)
         optimizer.step()
-        return norm
+        return torch.cat([noted, norm[None]])
 
     def save(self, target: Path) -> None:
         """Write a checkpoint.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 
 from agents.critic import by_side, from_side
-from agents.networks import Perceptron, by_decision
+from agents.networks import by_decision
 from domino_env import Batch
 from domino_env.afterstates import Deals, Moves
 from domino_env.players import Player, Streams
@@ -52,7 +52,10 @@ class Lookahead:
         self.seconds = 0.0  # spent in the environment
 
     def values(
-        self, critic: Perceptron, tables: npt.NDArray[np.int64], actions: npt.NDArray[np.int64], device: torch.device
+        self,
+        critic: Callable[[torch.Tensor], torch.Tensor],
+        tables: npt.NDArray[np.int64],
+        actions: npt.NDArray[np.int64],
     ) -> torch.Tensor:
         """What the deciding side gains from each action at its table on, (moves,)."""
         source, copies, sides = self.source, self.copies, self.source.rules.num_sides
@@ -72,7 +75,7 @@ class Lookahead:
             self.seconds += time.perf_counter() - began
             seen = torch.from_numpy(self.deals.of(copies.state[:m]))
             next_side = torch.from_numpy(copies.seat[:m] % sides).long()
-            coming = by_side(critic(seen.to(device)).cpu(), next_side, sides)
+            coming = by_side(critic(seen).cpu(), next_side, sides)
             coming[torch.from_numpy(copies.done[:m])] = 0
             gains = torch.from_numpy(copies.rewards[:m]) * self.scale + self.gamma * coming
             found.append(gains.gather(1, own[part][:, None])[:, 0])
