@@ -52,6 +52,12 @@ def below(stream: Any, bound: int) -> int:
 
 
 @jit
+def next_uniform(stream: Any) -> float:
+    """A number from [0, 1), in steps of 2**-32."""
+    return float(next_u32(stream)) / 4294967296.0
+
+
+@jit
 def _absorb(stream: Any, word: int) -> None:
     """Mix 32 bits into a stream's state; every bit of it then depends on them."""
     stream[0] ^= np.uint32(word)

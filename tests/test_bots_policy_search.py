@@ -17,11 +17,13 @@ from domino_env.afterstates import Afterstates, Deals
 from domino_env.arena import duel
 from domino_env.belief import Belief, deal, put_back
 from domino_env.bots import ScriptedPlayer, make_player
+from domino_env.bots._search_deals import add_deals, begin_walk, likelihood, seats_but, walk
+from domino_env.bots._search_values import value as value_of
 from domino_env.bots.champion import ChampionPlayer
 from domino_env.bots.networks import PolicyNetworks
 from domino_env.bots.perceptron import evaluate
 from domino_env.bots.policy_search import FLOOR
-from domino_env.bots.search import SearchPlayer, _add_deals, _begin_walk, _likelihood, _prepare, _value, _walk
+from domino_env.bots.search import SearchPlayer, _prepare
 from domino_env.kernel import num_legal, play
 from domino_env.observation import Views
 from domino_env.players import Streams
@@ -102,7 +104,9 @@ def test_a_deal_weighs_as_the_policy_would_have_played(name: str, temperature: f
                     wanted += expected_log(networks, batch, action, temperature)
                     compared += 1
                 play(row, packed[0], action)
-            assert _likelihood(view[0], packed[0], room, player._advice, -np.inf) == pytest.approx(wanted, abs=1e-4)
+            others = seats_but(view[0], packed[0])
+            found = likelihood(view[0], packed[0], room, player._advice, others, -np.inf)
+            assert found == pytest.approx(wanted, abs=1e-4)
     assert compared > 20
 
 
@@ -123,7 +127,8 @@ def test_a_deal_in_which_the_other_would_have_played_another_tile_hardly_counts(
         pips = [int(PIPS[tile]) for tile in range(28) if int(room.rows[1]["hands"][1]) >> tile & 1]
         kept = [-(-(9 + sum(pips) - other) // 4) for other in pips]  # its steps, had it opened with the other
         heavier = min(kept) < -(-sum(pips) // 4)
-        logs[heavier].append(_likelihood(view[0], packed[0], room, player._advice, -np.inf))
+        others = seats_but(view[0], packed[0])
+        logs[heavier].append(likelihood(view[0], packed[0], room, player._advice, others, -np.inf))
     assert len(logs[True]) > 20
     assert len(logs[False]) > 20
     assert max(logs[True]) == pytest.approx(np.log(FLOOR / 3))
@@ -142,8 +147,8 @@ def walker(rules: RuleSet, seed: int, moves: int) -> tuple[SearchPlayer, Any, An
     view = game.view(game.seat).record
     asked = view[0], pack(rules), player._room, player._advice
     _prepare(*asked, stream)
-    _add_deals(*asked, stream, 4)
-    _begin_walk(*asked)
+    add_deals(*asked, stream, 4)
+    begin_walk(*asked)
     return player, view, stream
 
 
@@ -155,10 +160,13 @@ def test_after_an_exchange_only_the_two_hands_are_judged_again() -> None:
         player, view, stream = made
         room, sums = player._room, player._room.sums[0]
         for _ in range(30):
-            _walk(view[0], packed, room, player._advice, stream, 1)
+            walk(view[0], packed, room, player._advice, stream, 1)
             put_back(room.work[0], view[0], packed[0], sums["hands"][0])
-            whole = _likelihood(view[0], packed[0], room, player._advice, -np.inf)
-            assert sums["log"] == pytest.approx(whole, abs=1e-6)
+            log, chances = sums["log"], sums["chances"][0].copy()
+            sums["chances"][0] = 0.0
+            whole = likelihood(view[0], packed[0], room, player._advice, seats_but(view[0], packed[0]), -np.inf)
+            assert log == pytest.approx(whole, abs=1e-6)
+            sums["chances"][0] = chances
             compared += 1
     assert compared > 300
 
@@ -174,7 +182,7 @@ def test_a_walk_is_at_each_deal_as_often_as_the_policy_makes_it_likely() -> None
         seen: dict[bytes, int] = {}
         likelihood: dict[bytes, float] = {}
         for _ in range(4000):
-            _walk(view[0], packed, room, player._advice, stream, 1)
+            walk(view[0], packed, room, player._advice, stream, 1)
             key = sums["hands"][0].tobytes()
             seen[key] = seen.get(key, 0) + 1
             likelihood[key] = np.exp(sums["log"])
@@ -226,7 +234,7 @@ def test_a_position_is_worth_what_the_critic_says_some_moves_later(name: str, re
                 else:
                     away = (side - int(state[0]["seat"])) % sides
                     wanted = given[0] * (1, -1)[away] if sides == 2 else given[away]
-                assert _value(row, packed, side, player._room, player._advice) == pytest.approx(wanted, rel=1e-5)
+                assert value_of(row, packed, side, player._room, player._advice) == pytest.approx(wanted, rel=1e-5)
     assert ended > 20
 
 
@@ -243,7 +251,7 @@ def test_a_playout_goes_on_as_the_policy_likes_best(name: str) -> None:
         actions[playing] = policy.act(batch.views(playing), Streams.from_seed(0, len(playing)))
         batch.step(actions, tables=~batch.done)
     for row, end in zip(before, batch.state, strict=True):
-        assert _value(row, packed, 0, player._room, player._advice) == settled(rules, end, 0, False)
+        assert value_of(row, packed, 0, player._room, player._advice) == settled(rules, end, 0, False)
 
 
 @pytest.mark.parametrize("name", ["duplas", "puxar-4"])
@@ -266,7 +274,7 @@ def test_a_match_critic_is_read_as_chances() -> None:
     match = PolicyNetworks(rules, nothing.policy, nothing.critic, "relu", episode="match", reward="outcome")
     player, batch = searcher(rules, match, solve=0), Batch(rules, 1, 3, skip_single=True, observe=False)
     assert player._room.settings[0]["aim"] == 2
-    assert _value(batch.state[0], pack(rules), 1, player._room, player._advice) == 0.5
+    assert value_of(batch.state[0], pack(rules), 1, player._room, player._advice) == 0.5
 
 
 def test_scripted_policies_may_have_weights_of_their_own(random_views: MakeViews) -> None:

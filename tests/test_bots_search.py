@@ -15,9 +15,10 @@ from domino_env import PRESETS, Batch, Game, make_rules
 from domino_env.arena import duel
 from domino_env.belief import Belief
 from domino_env.bots import ScriptedPlayer, make_player, solver
+from domino_env.bots._search_values import AIMS, play_out, set_payoff, worth
 from domino_env.bots._solver_search import outcome_of
 from domino_env.bots.scripted import SCRIPTED
-from domino_env.bots.search import AIMS, SearchPlayer, _play_out, _set_payoff, _worth
+from domino_env.bots.search import SearchPlayer
 from domino_env.equity import Equity
 from domino_env.observation import Views, new_views
 from domino_env.players import Streams
@@ -105,7 +106,7 @@ def test_what_the_solver_goes_for_is_what_the_round_was_worth(preset: str) -> No
         for t in np.flatnonzero(playing & (batch.state["round"] == rounds))[:5].tolist():
             side = int(batch.state["seat"][t]) % 2
             payoff, scratch = solver.points_payoff(rules), copy_state(batch.state[t : t + 1])
-            _set_payoff(scratch[0], packed[0], side, AIMS.index("match"), equity, payoff)
+            set_payoff(scratch[0], packed[0], side, AIMS.index("match"), equity, payoff)
             game = Batch(rules, 1, 0, autoreset=False, observe=False)
             game.state[0] = batch.state[t]
             game.legal[0] = game.state["legal"][0]
@@ -113,9 +114,9 @@ def test_what_the_solver_goes_for_is_what_the_round_was_worth(preset: str) -> No
             while game.state["seat"][0] != NONE:
                 game.step(game.sample_actions())
             ended = copy_state(game.state)
-            worth = _worth(ended[0], packed[0], side, AIMS.index("match"), equity)
+            settled = worth(ended[0], packed[0], side, AIMS.index("match"), equity)
             at = outcome_of(ended[0], packed[0], side, payoff.shape[1])
-            assert payoff.ravel()[at] == pytest.approx(worth, abs=1e-12)
+            assert payoff.ravel()[at] == pytest.approx(settled, abs=1e-12)
             seen += 1
     assert seen > 300
     assert (kept["round"] > before["round"]).any()
@@ -129,7 +130,7 @@ def test_playouts_go_to_the_end_or_to_where_the_solver_takes_over(name: str) -> 
     for solve in (0, 4 * rules.players):
         state, early = copy_state(batch.state), 0
         for row in state:
-            _play_out(row, packed[0], weights[0], seen[0], solve)
+            play_out(row, packed[0], weights[0], seen[0], solve)
             left = sum(int(hand).bit_count() for hand in row["hands"])
             assert row["seat"] == NONE or (solve and left <= solve)
             early += row["seat"] != NONE

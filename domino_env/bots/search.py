@@ -18,243 +18,43 @@ What the player chooses follows from its view and its stream alone, but for a bu
 from __future__ import annotations
 
 import time
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from .._checks import number, one_of, whole
-from .._jit import jit, lowest_bit, popcount
-from .._rng import next_u32
-from ..belief import deal, exchange, new_work, prepare, put_back, replay, restart
-from ..equity import Equity, chance_after
-from ..kernel import nth_legal, num_legal, play
-from ..observation import Views, list_moves, look, look_events, new_views
+from .._jit import jit
+from ..belief import deal, new_work, prepare
+from ..equity import Equity
+from ..observation import Views, list_moves, new_views
 from ..players import Player, PlayerSpec, Streams
 from ..rules import RuleSet, pack
-from ..scoring import add_outcome_rewards, add_round_rewards, next_starter
-from ..state import NONE, OUT, TIED, new_state
+from ..state import new_state
 from . import solver
-from .networks import PolicyNetworks, best_move, log_chance, networks_of
+from ._search_deals import add_deals, begin_walk, few_count, walk
+from ._search_values import AIMS, MATCH, SETTINGS, SUMS, Room, set_payoff
+from .networks import PolicyNetworks, networks_of
 from .policy_search import (
-    ENOUGH,
-    FLOOR,
-    NEGLIGIBLE,
     PLIES,
     PRIOR,
     PRIOR_DEALS,
     STARTS,
-    STEPS,
     TEMPERATURE,
     VALUES,
     Advice,
     aim_for,
-    foreseen,
     like_moves,
     new_advice,
 )
-from .scripted import SCRIPTED, ScriptedPlayer, choose, score
+from .scripted import SCRIPTED, ScriptedPlayer
 
-#: What a searcher wants: points in the round, the round, the match.
-AIMS: Final = ("points", "round", "match")
-_POINTS: Final = 0
-_MATCH: Final = 2
 #: Deals between two looks at the clock.
 _CHUNK: Final = 8
 _TABLE_BITS: Final = 14
 #: Tiles left in all hands when the rest of a round is solved, by default.
 _SOLVE: Final = 20
 _TEMPERATURE: Final = 6.0
-_NODES: Final = 100_000  # of one solution; hardly ever so many
-
-_ONE = np.uint64(1)
-_ZERO = np.uint64(0)
-_SUMS: Final = np.dtype(
-    [
-        ("count", np.int64),  # legal moves
-        ("actions", np.int64, (112,)),
-        ("values", np.float64, (112,)),  # summed over deals by weight, which is relative to the heaviest deal's
-        ("heaviest", np.float64),  # the logarithm of that weight
-        ("weight", np.float64),  # of all deals
-        ("prior", np.float64, (112,)),  # what the policy's own liking adds to each move's mean value
-        ("found", np.float64, (112,)),  # values in the last deal
-        ("squares", np.float64),  # of the weights of all deals
-        ("drawn", np.int64),  # deals so far
-        ("walking", np.int64),  # whether deals come from a walk now
-        ("hands", np.uint64, (2, 9)),  # the deal in which a walk stands, or is to begin; one to go to
-        ("log", np.float64),  # the logarithm of its likelihood
-        ("player", np.int64, (56,)),  # who made each play
-        (
-            "chances",
-            np.float64,
-            (2, 56),
-        ),  # the logarithm of its chance, in the deal where a walk stands and in the next
-    ]
-)
-_SETTINGS: Final = np.dtype([("aim", np.int64), ("temperature", np.float64), ("solve", np.int64)])
-
-
-class _Room(NamedTuple):
-    """What compiled search reads and writes beside views; arrays of one entry, but for `equity` and two `rows`."""
-
-    work: Any
-    weights: Any
-    settings: Any
-    equity: Any
-    rows: Any
-    seen: Any
-    sums: Any
-    solving: Any
-    payoff: Any
-
-
-@jit
-def _log_chance(view: Any, rules: Any, weights: Any, action: int, temperature: float) -> float:
-    """The logarithm of the chance that a player chooses `action`, by a softmax of its scores."""
-    best, own, total = -np.inf, 0.0, 0.0
-    for end in range(2):
-        word = view["legal"][end]
-        while word:
-            tile = lowest_bit(word)
-            word &= word - _ONE
-            value = score(view, rules, weights, tile, end) / temperature
-            if 2 * tile + end == action:
-                own = value
-            if value > best:
-                total = total * np.exp(best - value) + 1.0
-                best = value
-            else:
-                total += np.exp(value - best)
-    return own - best - np.log(total)
-
-
-@jit
-def _likelihood(view: Any, rules: Any, room: Any, advice: Any, least: float) -> float:
-    """The logarithm of the chance that the other seats, dealt the last deal, would have played as they did.
-
-    Minus infinity as soon as it is known to be below `least`.
-    """
-    work, row, seen, temperature = room.work[0], room.rows[0], room.seen[0], room.settings[0]["temperature"]
-    restart(work, view, rules, row)
-    total = 0.0
-    for i in range(work["num_plays"]):
-        seat, action = int(row["seat"]), int(work["plays"][i])
-        if seat != view["seat"] and num_legal(row) > 1:
-            look(row, rules, seat, seen)
-            if advice is None:
-                total += _log_chance(seen, rules, room.weights[0], action, temperature)
-            else:
-                look_events(row, rules, seat, seen)
-                total += log_chance(seen, rules, advice.guide, action, temperature, FLOOR)
-            if total < least:
-                return -np.inf
-        play(row, rules, action)
-    return total
-
-
-@jit
-def _likelihood_again(view: Any, rules: Any, room: Any, advice: Any, changed: int, least: float) -> float:
-    """As `_likelihood`, where but the hands of the `changed` seats (bits) differ from those of the deal before.
-
-    What the other seats did they would have done as likely: `sums` has the logarithm of each play's chance then, and
-    gets those of now.
-    """
-    work, row, seen, sums = room.work[0], room.rows[0], room.seen[0], room.sums[0]
-    temperature, total = room.settings[0]["temperature"], 0.0
-    for i in range(work["num_plays"]):
-        if not changed >> sums["player"][i] & 1:
-            total += sums["chances"][0, i]
-    restart(work, view, rules, row)
-    for i in range(work["num_plays"]):
-        seat, action = int(row["seat"]), int(work["plays"][i])
-        sums["player"][i], sums["chances"][1, i] = seat, sums["chances"][0, i]
-        if changed >> seat & 1:
-            sums["chances"][1, i] = 0.0
-            if num_legal(row) > 1:
-                look(row, rules, seat, seen)
-                look_events(row, rules, seat, seen)
-                sums["chances"][1, i] = log_chance(seen, rules, advice.guide, action, temperature, FLOOR)
-                total += sums["chances"][1, i]
-                if total < least:
-                    return -np.inf
-        play(row, rules, action)
-    return total
-
-
-@jit
-def _worth(row: Any, rules: Any, side: int, aim: int, equity: Any) -> float:
-    """What the round that has ended in `row` is worth to a side."""
-    if aim == _MATCH:
-        chance = chance_after(row, equity)
-        return chance if side == 0 else 1.0 - chance
-    for other in range(rules["sides"]):
-        row["rewards"][other] = 0.0
-    if aim == _POINTS:
-        add_round_rewards(row, rules)
-    else:
-        add_outcome_rewards(row, rules, int(row["winning_side"]))
-    return row["rewards"][side]
-
-
-@jit
-def _set_payoff(row: Any, rules: Any, side: int, aim: int, equity: Any, payoff: Any) -> None:
-    """Fill a payoff, as `solver.points_payoff` describes it, with what rounds are worth to a side of two.
-
-    `row` is any position of the match's present round; it is written over.
-    """
-    scores = row["scores"][side], row["scores"][1 - side]
-    ties = int(row["ties"])
-    for who in range(3):
-        winner = NONE if who == solver.NEITHER else side if who == solver.OWN else 1 - side
-        for amount in range(payoff.shape[1]):
-            row["scores"][side], row["scores"][1 - side] = scores
-            points = amount * row["multiplier"]
-            row["reason"] = TIED if winner == NONE else OUT
-            row["ties"] = ties + 1 if winner == NONE else 0
-            row["points"] = points
-            row["winning_side"] = winner
-            row["winning_seat"] = winner
-            row["hands"][0] = _ONE if winner == 1 else _ZERO  # of two seats the one with tiles has lost
-            row["hands"][1] = _ONE if winner == 0 else _ZERO
-            row["over"], row["winner"] = 0, NONE
-            if winner != NONE:
-                row["scores"][winner] += points
-                if row["scores"][winner] >= rules["target"]:
-                    row["over"], row["winner"] = 1, winner
-            for last in range(2):
-                row["last"] = side if last == 0 else 1 - side
-                row["next_starter"] = next_starter(row, rules)
-                payoff[who, amount, last] = _worth(row, rules, side, aim, equity)
-
-
-@jit
-def _tiles_left(row: Any, rules: Any) -> int:
-    left = 0
-    for seat in range(rules["players"]):
-        left += popcount(row["hands"][seat])
-    return left
-
-
-@jit
-def _play_out(row: Any, rules: Any, weights: Any, seen: Any, solve: int, advice: Any = None) -> None:
-    """Play a round on, every seat by its view, to its end or until `solve` tiles are left.
-
-    With a critic to ask, only what is forced and a few moves more are played.
-    """
-    chosen = 0
-    while row["seat"] != NONE and (solve == 0 or _tiles_left(row, rules) > solve):
-        if num_legal(row) == 1:
-            play(row, rules, nth_legal(row, 0))
-        elif advice is None:
-            look(row, rules, int(row["seat"]), seen)
-            play(row, rules, choose(seen, rules, weights, _ZERO))
-        elif chosen < advice.settings[0]["plies"]:
-            chosen += 1
-            look(row, rules, int(row["seat"]), seen)
-            look_events(row, rules, int(row["seat"]), seen)
-            play(row, rules, best_move(seen, rules, advice.guide))
-        else:
-            return
 
 
 @jit
@@ -267,20 +67,9 @@ def _begin(view: Any, sums: Any) -> int:
     sums["count"] = count
     sums["heaviest"] = -np.inf
     sums["weight"], sums["squares"], sums["drawn"], sums["walking"] = 0.0, 0.0, 0, 0
+    for i in range(len(sums["player"])):
+        sums["player"][i], sums["chances"][0, i] = view["seat"], 0.0
     return count
-
-
-@jit
-def _heavier(sums: Any, log: float) -> float:
-    """A deal's weight from its logarithm; where it is the heaviest yet, all others are made lighter."""
-    if log > sums["heaviest"]:
-        shrink = np.exp(sums["heaviest"] - log)
-        sums["heaviest"] = log
-        sums["weight"] *= shrink
-        sums["squares"] *= shrink * shrink
-        for i in range(sums["count"]):
-            sums["values"][i] *= shrink
-    return np.exp(log - sums["heaviest"])
 
 
 @jit
@@ -292,122 +81,10 @@ def _prepare(view: Any, rules: Any, room: Any, advice: Any, stream: Any) -> None
     prepare(view, rules[0], room.work[0])
     if advice is not None:
         like_moves(view, rules[0], room.sums[0]["prior"], advice)
-    if settings["aim"] == _MATCH and settings["solve"] > 0:  # other payoffs are the same in every round
+    if settings["aim"] == MATCH and settings["solve"] > 0:  # other payoffs are the same in every round
         deal(room.work[0], view, rules[0], stream, row, room.rows[1])
-        _set_payoff(row, rules[0], int(view["seat"] % rules[0]["sides"]), settings["aim"], room.equity, room.payoff)
+        set_payoff(row, rules[0], int(view["seat"] % rules[0]["sides"]), settings["aim"], room.equity, room.payoff)
         solver.set_payoff(room.solving, room.payoff)
-
-
-@jit
-def _value(row: Any, rules: Any, side: int, room: Any, advice: Any) -> float:
-    """What the position in `row`, which is written over, is worth to a side."""
-    settings = room.settings[0]
-    _play_out(row, rules[0], room.weights[0], room.seen[0], settings["solve"], advice)
-    if row["seat"] != NONE and _tiles_left(row, rules[0]) <= settings["solve"]:
-        value = solver.value_of(row, rules, room.solving, side, _NODES)
-        if not np.isnan(value):
-            return value
-        _play_out(row, rules[0], room.weights[0], room.seen[0], 0, advice)
-    if advice is not None and row["seat"] != NONE:
-        return foreseen(row, rules[0], side, advice)
-    return _worth(row, rules[0], side, settings["aim"], room.equity)
-
-
-@jit
-def _add_deals(view: Any, rules: Any, room: Any, advice: Any, stream: Any, deals: int) -> None:
-    """Sample deals and add the worth of each move in them."""
-    work, settings, sums, rows = room.work[0], room.settings[0], room.sums[0], room.rows
-    side = int(view["seat"] % rules[0]["sides"])
-    for _ in range(deals):
-        deal(work, view, rules[0], stream, rows[0], rows[1])
-        sums["drawn"] += 1
-        if settings["aim"] != _MATCH:
-            rows[1]["multiplier"] = 1  # the solver counts points without; all moves alike, it changes no choice
-        weight, log = 1.0, 0.0
-        if settings["temperature"] > 0.0:
-            # Going through a round with a network costs more than all else: not for a deal that hardly counts.
-            least = -np.inf if advice is None else sums["heaviest"] - NEGLIGIBLE
-            log = _likelihood(view, rules[0], room, advice, least)
-            if log < least:
-                continue
-            weight = _heavier(sums, log)
-        sums["weight"] += weight
-        for i in range(sums["count"]):
-            rows[0] = rows[1]
-            play(rows[0], rules[0], sums["actions"][i])
-            sums["values"][i] += weight * _value(rows[0], rules, side, room, advice)
-        if advice is not None:
-            sums["squares"] += weight * weight
-            if _uniform(stream) * sums["weight"] < weight:
-                for seat in range(rules[0]["players"]):
-                    sums["hands"][0, seat] = work["hands"][seat]
-
-
-@jit
-def _uniform(stream: Any) -> float:
-    """A number from [0, 1)."""
-    return float(next_u32(stream)) / 4294967296.0
-
-
-@jit
-def _few_count(sums: Any) -> bool:
-    """Whether the weights are so unequal that few of the deals count."""
-    return sums["weight"] * sums["weight"] < ENOUGH * sums["drawn"] * sums["squares"]
-
-
-@jit
-def _begin_walk(view: Any, rules: Any, room: Any, advice: Any) -> None:
-    """Forget the deals so far but for one, drawn by its weight, where a walk begins."""
-    sums, work, row = room.sums[0], room.work[0], room.rows[1]
-    sums["walking"], sums["weight"] = 1, 0.0
-    for i in range(sums["count"]):
-        sums["values"][i] = 0.0
-    put_back(work, view, rules[0], sums["hands"][0])
-    others = (1 << rules[0]["players"]) - 1 & ~(1 << view["seat"])
-    for i in range(work["num_plays"]):
-        sums["player"][i], sums["chances"][0, i] = view["seat"], 0.0
-    sums["log"] = _likelihood_again(view, rules[0], room, advice, others, -np.inf)
-    sums["chances"][0] = sums["chances"][1]
-    restart(work, view, rules[0], row)
-    replay(work, rules[0], row)
-    if room.settings[0]["aim"] != _MATCH:
-        row["multiplier"] = 1
-
-
-@jit
-def _walk(view: Any, rules: Any, room: Any, advice: Any, stream: Any, deals: int) -> None:
-    """Go from deal to deal, each as often as it is likely (Metropolis), and add the worth of each move in them."""
-    work, sums, rows = room.work[0], room.sums[0], room.rows
-    side, players, known = int(view["seat"] % rules[0]["sides"]), int(rules[0]["players"]), sums["weight"] > 0.0
-    for _ in range(deals):
-        moved = False
-        for _ in range(STEPS):
-            if not exchange(work, view, rules[0], stream, sums["hands"][1]):
-                continue
-            put_back(work, view, rules[0], sums["hands"][1])
-            least = sums["log"] + np.log(1.0 - _uniform(stream))
-            changed = 0
-            for seat in range(players):
-                if sums["hands"][0, seat] != sums["hands"][1, seat]:
-                    changed |= 1 << (view["seat"] + seat) % players
-            log = _likelihood_again(view, rules[0], room, advice, changed, least)
-            if log >= least:
-                sums["hands"][0], sums["chances"][0] = sums["hands"][1], sums["chances"][1]
-                sums["log"], moved = log, True
-                rows[1] = rows[0]
-            else:
-                put_back(work, view, rules[0], sums["hands"][0])
-        if moved and room.settings[0]["aim"] != _MATCH:
-            rows[1]["multiplier"] = 1
-        for i in range(sums["count"]):
-            if moved or not known:
-                rows[0] = rows[1]
-                play(rows[0], rules[0], sums["actions"][i])
-                sums["found"][i] = _value(rows[0], rules, side, room, advice)
-            sums["values"][i] += sums["found"][i]
-        sums["weight"] += 1.0
-        sums["drawn"] += 1
-        known = True
 
 
 @jit
@@ -427,16 +104,15 @@ def _search(view: Any, rules: Any, room: Any, advice: Any, stream: Any, deals: i
     if sums["count"] > 1:
         left = deals
         if advice is not None and rules[0]["players"] > 2 and rules[0]["boneyard_size"] == 0:
-            first = min(left, STARTS - sums["drawn"])
-            if first > 0:
-                _add_deals(view, rules, room, advice, stream, first)
-                left -= first
-            if left > 0 and sums["drawn"] == STARTS and not sums["walking"] and _few_count(sums):
-                _begin_walk(view, rules, room, advice)
-            if sums["walking"]:
-                _walk(view, rules, room, advice, stream, left)
-                left = 0
-        _add_deals(view, rules, room, advice, stream, left)
+            first = min(left, max(0, STARTS - sums["drawn"]))
+            add_deals(view, rules, room, advice, stream, first)
+            left -= first
+            if left > 0 and sums["drawn"] == STARTS and few_count(sums):
+                begin_walk(view, rules, room, advice)
+        if sums["walking"]:
+            walk(view, rules, room, advice, stream, left)
+        else:
+            add_deals(view, rules, room, advice, stream, left)
     best = 0
     for i in range(1, sums["count"]):
         if _total(sums, i) > _total(sums, best):
@@ -522,7 +198,7 @@ class SearchPlayer(Player):
             weights = guide.weights
         equity = _equity_of(rules, aim)
         aim = ("points" if equity is None else "match") if aim is None else one_of("aim", aim, AIMS)
-        settings = np.zeros(1, _SETTINGS)
+        settings = np.zeros(1, SETTINGS)
         settings["aim"] = AIMS.index(aim)
         by_default = TEMPERATURE if trained else _TEMPERATURE
         settings["temperature"] = by_default if temperature is None else number("temperature", temperature, 0.0)
@@ -531,14 +207,14 @@ class SearchPlayer(Player):
         payoff = solver.win_payoff(rules) if aim == "round" else solver.points_payoff(rules)
         solving = solver.new_work(rules, _TABLE_BITS)
         solver.set_payoff(solving, payoff)
-        self._room = _Room(
+        self._room = Room(
             new_work(rules),
             weights,
             settings,
             np.zeros((0, 0, 0, 0)) if equity is None else equity.table.copy(),
             new_state(rules, 2),
             new_views(rules, 1),
-            np.zeros(1, _SUMS),
+            np.zeros(1, SUMS),
             solving,
             payoff,
         )
