@@ -41,19 +41,17 @@ from domino_env.equity import reward_table
 from . import runs
 from .config import ConfigError
 from .parallel import LossOf, Threads
-from .runs import (
+from .runs import Diverged, RunKeys, command_line
+from .selfplay import Lookahead, Opponents, Rollout, arrays_of, credit
+from .weights import (
     TRAINING_FILE,
-    Diverged,
-    RunKeys,
     as_checkpoint_error,
     begin_with,
     card_of,
-    command_line,
     ignore_scores,
     optimizer_state,
     restore_optimizer,
 )
-from .selfplay import Lookahead, Opponents, Rollout, arrays_of, credit
 
 
 class RunConfig(RunKeys):

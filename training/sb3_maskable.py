@@ -44,12 +44,12 @@ from domino_env.observation import encoding_of
 
 from . import runs
 from .config import ConfigError
-from .runs import (
+from .runs import Diverged, RunKeys, command_line
+from .weights import (
     TRAINING_FILE,
-    Diverged,
-    RunKeys,
     as_checkpoint_error,
-    command_line,
+    card_of,
+    ignore_scores,
     optimizer_state,
     restore_optimizer,
 )
@@ -195,7 +195,7 @@ class Trainer:
         )  # fmt: skip
         if config.moves:
             for net in (model.policy.action_net, model.policy.value_net):
-                runs.ignore_scores(net, Afterstates(self.rules))
+                ignore_scores(net, Afterstates(self.rules))
         return model
 
     def _check_logits(self, layer: Any, inputs: Any, logits: torch.Tensor) -> None:
@@ -237,7 +237,7 @@ class Trainer:
             OSError: it cannot be written. Nothing is left of it.
         """
         sees = "afterstates" if self.config.moves else "observations"
-        card = runs.card_of(self.config, self.rules, self.steps, sees)
+        card = card_of(self.config, self.rules, self.steps, sees)
         checkpoint.save(target, policy_of(self.model), card, {TRAINING_FILE: self.state()})
 
     def state(self) -> dict[str, torch.Tensor]:
