@@ -60,6 +60,11 @@ def test_plays_as_the_policy_that_torch_runs(name: str, random_views: MakeViews)
         mine = ChampionPlayer(rules, mode, networks=networks).act(views, Streams.from_seed(1, len(views)))
         theirs = PolicyPlayer(rules, mode=mode, policy=net).act(views, Streams.from_seed(1, len(views)))
         assert (mine != theirs).sum() <= 1  # sums in another order may break a tie, or pass a draw, once in a while
+    some = views[:100]
+    shares = ChampionPlayer(rules, "sample", networks=networks).chances(some)
+    np.testing.assert_allclose(shares, PolicyPlayer(rules, mode="sample", policy=net).chances(some), atol=1e-4)
+    sure = ChampionPlayer(rules, networks=networks)
+    assert (sure.chances(some).argmax(1) == sure.act(some, Streams.from_seed(1, 100))).all()
 
 
 def test_equal_moves_are_played_in_their_order(random_views: MakeViews) -> None:

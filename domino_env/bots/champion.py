@@ -18,7 +18,7 @@ from .._jit import jit
 from ..observation import Views
 from ..players import Player, Streams
 from ..rules import RuleSet, describe, pack
-from .networks import PolicyNetworks, best_move, drawn_move, new_guide, read, read_card
+from .networks import PolicyNetworks, best_move, drawn_move, new_guide, read, read_card, weigh_shares
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable  # since Python 3.11
@@ -33,6 +33,18 @@ def _choose_many(views: Any, rules: Any, guide: Any, draws: Any, out: Any) -> No
             out[v] = best_move(views[v], rules[0], guide)
         else:
             out[v] = drawn_move(views[v], rules[0], guide, draws[v])
+
+
+@jit
+def _chances_many(views: Any, rules: Any, guide: Any, out: Any) -> None:
+    for v in range(views.shape[0]):
+        for i in range(weigh_shares(views[v], rules[0], guide)):
+            out[v, guide.actions[i]] = guide.shares[i]
+
+
+def _check_turns(views: Views) -> None:
+    if not views["legal"].any(axis=1).all():
+        raise ValueError("a view is of a seat that is not to act")
 
 
 @lru_cache(maxsize=1)
@@ -89,9 +101,21 @@ class ChampionPlayer(Player):
         Raises:
             ValueError: a view of a seat that is not to act.
         """
-        if not views["legal"].any(axis=1).all():
-            raise ValueError("a view is of a seat that is not to act")
+        _check_turns(views)
         out = np.zeros(len(views), np.int64)
         draws = rng.random() if self.mode == "sample" else np.zeros(0)
         _choose_many(views, pack(self.rules), self._guide, draws, out)
+        return out
+
+    def chances(self, views: Views) -> npt.NDArray[np.float64]:
+        """How likely the policy is to choose each action in each view, (n, actions).
+
+        Raises:
+            ValueError: as `act`.
+        """
+        if self.mode == "greedy":
+            return super().chances(views)
+        _check_turns(views)
+        out = np.zeros((len(views), self.rules.num_actions))
+        _chances_many(views, pack(self.rules), self._guide, out)
         return out

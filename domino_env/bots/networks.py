@@ -110,6 +110,7 @@ class Guide(NamedTuple):
     seen: Any  # a view
     actions: Any  # int64: the moves that were weighed last
     logits: Any  # float32: what the policy gives them
+    shares: Any  # float64: the chances that it gives them, once `weigh_shares` has found them
     values: Any  # float32: what the critic gave last
 
 
@@ -120,7 +121,7 @@ def new_guide(networks: PolicyNetworks) -> Guide:
     return Guide(
         policy, critic, new_scratch(policy, critic), np.zeros(1, PLACES), new_views(rules, 1),
         np.zeros(rules.num_actions, np.int64), np.zeros(rules.num_actions, np.float32),
-        np.zeros(rules.num_sides, np.float32),
+        np.zeros(rules.num_actions), np.zeros(rules.num_sides, np.float32),
     )  # fmt: skip
 
 
@@ -144,16 +145,26 @@ def best_move(view: Any, rules: Any, guide: Any) -> int:
 
 
 @jit
-def drawn_move(view: Any, rules: Any, guide: Any, draw: float) -> int:
-    """A move drawn as likely as the policy says, by a uniform number from [0, 1): the first whose share passes it."""
-    count = weigh_moves(view, rules, guide)
+def weigh_shares(view: Any, rules: Any, guide: Any) -> int:
+    """As `weigh_moves`, and the policy's chance of each move (a softmax of its logits) in `guide`."""
+    count, shares = weigh_moves(view, rules, guide), guide.shares
     highest, total = np.float64(guide.logits[:count].max()), 0.0
     for i in range(count):
-        total += np.exp(guide.logits[i] - highest)
+        shares[i] = np.exp(guide.logits[i] - highest)
+        total += shares[i]
+    for i in range(count):
+        shares[i] /= total
+    return count
+
+
+@jit
+def drawn_move(view: Any, rules: Any, guide: Any, draw: float) -> int:
+    """A move drawn as likely as the policy says, by a uniform number from [0, 1): the first whose share passes it."""
+    count = weigh_shares(view, rules, guide)
     passed = 0.0
     for i in range(count - 1):
-        passed += np.exp(guide.logits[i] - highest)
-        if passed > draw * total:
+        passed += guide.shares[i]
+        if passed > draw:
             return guide.actions[i]
     return guide.actions[count - 1]
 
