@@ -19,7 +19,12 @@ collect_ignore = [
     f"test_recipes_{name}.py" for name, module in _FRAMEWORKS.items() if importlib.util.find_spec(module) is None
 ]
 if sys.version_info < (3, 11):  # open-spiel has no release for it
-    collect_ignore += ["test_external.py", "test_adapters_openspiel.py", "test_adapters_exploitability.py"]
+    collect_ignore += [
+        "test_external.py",
+        "test_adapters_openspiel.py",
+        "test_adapters_openspiel_hidden.py",
+        "test_adapters_exploitability.py",
+    ]
 
 
 @pytest.fixture(autouse=True, scope="session")

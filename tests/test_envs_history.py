@@ -11,7 +11,8 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from pettingzoo.test import api_test
 from strategies import TABLES
-from test_envs_vector import Pair, same
+from test_envs_vector import Pair
+from vector_envs import same
 
 from domino_env import History, Match
 from domino_env.envs import aec
