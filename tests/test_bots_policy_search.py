@@ -17,7 +17,7 @@ from domino_env.afterstates import Afterstates, Deals
 from domino_env.arena import duel
 from domino_env.belief import Belief, deal, put_back
 from domino_env.bots import ScriptedPlayer, make_player
-from domino_env.bots._search_deals import add_deals, begin_walk, likelihood, seats_but, walk
+from domino_env.bots._search_deals import add_deals, all_others, begin_walk, judge, walk
 from domino_env.bots._search_values import value as value_of
 from domino_env.bots.champion import ChampionPlayer
 from domino_env.bots.networks import PolicyNetworks
@@ -104,8 +104,7 @@ def test_a_deal_weighs_as_the_policy_would_have_played(name: str, temperature: f
                     wanted += expected_log(networks, batch, action, temperature)
                     compared += 1
                 play(row, packed[0], action)
-            others = seats_but(view[0], packed[0])
-            found = likelihood(view[0], packed[0], room, player._advice, others, -np.inf)
+            found = judge(view[0], packed[0], room, player._advice, all_others(packed[0]), 0.0, -np.inf)
             assert found == pytest.approx(wanted, abs=1e-4)
     assert compared > 20
 
@@ -127,8 +126,8 @@ def test_a_deal_in_which_the_other_would_have_played_another_tile_hardly_counts(
         pips = [int(PIPS[tile]) for tile in range(28) if int(room.rows[1]["hands"][1]) >> tile & 1]
         kept = [-(-(9 + sum(pips) - other) // 4) for other in pips]  # its steps, had it opened with the other
         heavier = min(kept) < -(-sum(pips) // 4)
-        others = seats_but(view[0], packed[0])
-        logs[heavier].append(likelihood(view[0], packed[0], room, player._advice, others, -np.inf))
+        asked = view[0], packed[0], room, player._advice, all_others(packed[0])
+        logs[heavier].append(judge(*asked, 0.0, -np.inf))
     assert len(logs[True]) > 20
     assert len(logs[False]) > 20
     assert max(logs[True]) == pytest.approx(np.log(FLOOR / 3))
@@ -162,11 +161,9 @@ def test_after_an_exchange_only_the_two_hands_are_judged_again() -> None:
         for _ in range(30):
             walk(view[0], packed, room, player._advice, stream, 1)
             put_back(room.work[0], view[0], packed[0], sums["hands"][0])
-            log, chances = sums["log"], sums["chances"][0].copy()
-            sums["chances"][0] = 0.0
-            whole = likelihood(view[0], packed[0], room, player._advice, seats_but(view[0], packed[0]), -np.inf)
-            assert log == pytest.approx(whole, abs=1e-6)
-            sums["chances"][0] = chances
+            total = judge(view[0], packed[0], room, player._advice, all_others(packed[0]), 0.0, -np.inf)
+            assert sums["logs"][0] == pytest.approx(sums["logs"][1], abs=1e-6)
+            assert sums["logs"][0].sum() == pytest.approx(total, abs=1e-6)
             compared += 1
     assert compared > 300
 
@@ -185,7 +182,7 @@ def test_a_walk_is_at_each_deal_as_often_as_the_policy_makes_it_likely() -> None
             walk(view[0], packed, room, player._advice, stream, 1)
             key = sums["hands"][0].tobytes()
             seen[key] = seen.get(key, 0) + 1
-            likelihood[key] = np.exp(sums["log"])
+            likelihood[key] = np.exp(sums["logs"][0].sum())
         if len(seen) < 3:
             continue
         assert len(seen) == Belief(rules, view).count

@@ -11,12 +11,17 @@ from .._rng import next_uniform
 from ..belief import deal, exchange, put_back, replay, restart
 from ..kernel import num_legal, play
 from ..observation import look, look_events
-from ._search_values import MATCH, value
+from ._search_values import MATCH, MEMORY_BITS, value
 from .networks import log_chance
 from .policy_search import ENOUGH, FLOOR, NEGLIGIBLE, STEPS
 from .scripted import score
 
 _ONE = np.uint64(1)
+_ZERO = np.uint64(0)
+_FOUR = np.uint64(4)
+#: Places in memory are the highest bits of a product (Fibonacci hashing).
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT = np.uint64(64 - MEMORY_BITS)
 
 
 @jit
@@ -40,42 +45,40 @@ def _log_chance(view: Any, rules: Any, weights: Any, action: int, temperature: f
 
 
 @jit
-def seats_but(view: Any, rules: Any) -> int:
-    """All seats but the view's, as bits."""
-    return ((1 << rules["players"]) - 1) & ~(1 << view["seat"])
+def judge(view: Any, rules: Any, room: Any, advice: Any, seats: int, total: float, least: float) -> float:
+    """`total`, and the logarithm of the chance that `seats`, dealt the last deal, would have played as they did.
 
-
-@jit
-def likelihood(view: Any, rules: Any, room: Any, advice: Any, changed: int, least: float) -> float:
-    """The logarithm of the chance that the other seats, dealt the last deal, would have played as they did.
-
-    Minus infinity as soon as it is known to be below `least`. Only the `changed` seats (bits) are judged. What the
-    others did is as likely as it was where a walk stands; `sums` gets the logarithms of each play's chance.
+    Seats are bits, counted from the observer; what each of them adds is noted in the second row of `logs`. As soon as
+    the sum is known to be below `least`, what it has come to then.
     """
-    work, row, seen, sums = room.work[0], room.rows[0], room.seen[0], room.sums[0]
-    temperature, total = room.settings[0]["temperature"], 0.0
-    for i in range(work["num_plays"]):
-        if not changed >> sums["player"][i] & 1:
-            total += sums["chances"][0, i]
+    work, row, seen, logs = room.work[0], room.rows[0], room.seen[0], room.sums[0]["logs"][1]
+    temperature, players = room.settings[0]["temperature"], int(rules["players"])
+    for seat in range(players):
+        if seats >> seat & 1:
+            logs[seat] = 0.0
     restart(work, view, rules, row)
     for i in range(work["num_plays"]):
         seat, action = int(row["seat"]), int(work["plays"][i])
-        sums["player"][i], sums["chances"][1, i] = seat, sums["chances"][0, i]
-        if changed >> seat & 1:
-            sums["chances"][1, i] = 0.0
-            if num_legal(row) > 1:
-                look(row, rules, seat, seen)
-                if advice is None:
-                    log = _log_chance(seen, rules, room.weights[0], action, temperature)
-                else:
-                    look_events(row, rules, seat, seen)
-                    log = log_chance(seen, rules, advice.guide, action, temperature, FLOOR)
-                sums["chances"][1, i] = log
-                total += log
-                if total < least:
-                    return -np.inf
+        relative = (seat - int(view["seat"])) % players
+        if seats >> relative & 1 and num_legal(row) > 1:
+            look(row, rules, seat, seen)
+            if advice is None:
+                log = _log_chance(seen, rules, room.weights[0], action, temperature)
+            else:
+                look_events(row, rules, seat, seen)
+                log = log_chance(seen, rules, advice.guide, action, temperature, FLOOR)
+            logs[relative] += log
+            total += log
+            if total < least:
+                return total
         play(row, rules, action)
     return total
+
+
+@jit
+def all_others(rules: Any) -> int:
+    """All seats but the observer, as bits."""
+    return (1 << int(rules["players"])) - 2
 
 
 @jit
@@ -124,7 +127,7 @@ def add_deals(view: Any, rules: Any, room: Any, advice: Any, stream: Any, deals:
         if room.settings[0]["temperature"] > 0.0:
             # Going through a round with a network costs more than all else: not for a deal that hardly counts.
             least = -np.inf if advice is None else sums["heaviest"] - NEGLIGIBLE
-            log = likelihood(view, rules[0], room, advice, seats_but(view, rules[0]), least)
+            log = judge(view, rules[0], room, advice, all_others(rules[0]), 0.0, least)
             if log < least:
                 continue
         weight = _heavier(sums, log)
@@ -149,37 +152,78 @@ def begin_walk(view: Any, rules: Any, room: Any, advice: Any) -> None:
     for i in range(sums["count"]):
         sums["values"][i] = 0.0
     put_back(work, view, rules[0], sums["hands"][0])
-    sums["log"] = likelihood(view, rules[0], room, advice, seats_but(view, rules[0]), -np.inf)
-    sums["chances"][0] = sums["chances"][1]
+    judge(view, rules[0], room, advice, all_others(rules[0]), 0.0, -np.inf)
+    sums["logs"][0] = sums["logs"][1]
+    room.memory["key"][:] = _ZERO
     restart(work, view, rules[0], row)
     replay(work, rules[0], row)
     _value_moves(view, rules, room, advice)
 
 
 @jit
+def _place_of(seat: int, hand: Any) -> tuple[Any, Any]:
+    """By what key it is remembered how likely a seat with some hand would have played as it did, and where."""
+    key = hand << _FOUR | np.uint64(seat)
+    return key, np.int64(key * _MIX >> _SHIFT)
+
+
+@jit
+def judge_again(view: Any, rules: Any, room: Any, advice: Any, least: float) -> bool:
+    """Whether the last deal, to which a walk may go, is at least as likely as `least`, a logarithm.
+
+    What a seat sees, and so how likely it plays what, follows from its hand and from what all have seen. So only seats
+    whose hands differ from where the walk stands are judged, and each hand but once: a deal that is turned down before
+    the end leaves a bound.
+    """
+    sums, memory, players = room.sums[0], room.memory, int(rules["players"])
+    logs, total, changed, asked, bounds = sums["logs"], 0.0, 0, 0, 0.0
+    for seat in range(1, players):
+        if sums["hands"][0, seat] == sums["hands"][1, seat]:
+            total += logs[0, seat]
+            continue
+        changed |= 1 << seat
+        key, place = _place_of(seat, sums["hands"][1, seat])
+        if memory[place]["key"] == key and not memory[place]["bound"]:
+            logs[1, seat] = memory[place]["log"]
+            total += logs[1, seat]
+            continue
+        asked |= 1 << seat
+        if memory[place]["key"] == key:
+            bounds += memory[place]["log"]
+    if total + bounds < least:
+        return False
+    if asked:
+        total = judge(view, rules, room, advice, asked, total, least)
+    for seat in range(1, players):
+        if asked >> seat & 1:
+            key, place = _place_of(seat, sums["hands"][1, seat])
+            memory[place]["key"], memory[place]["log"], memory[place]["bound"] = key, logs[1, seat], total < least
+    if total < least:
+        return False
+    for seat in range(1, players):
+        if changed >> seat & 1:
+            logs[0, seat] = logs[1, seat]
+    return True
+
+
+@jit
 def walk(view: Any, rules: Any, room: Any, advice: Any, stream: Any, deals: int) -> None:
     """Go from deal to deal, each as often as it is likely (Metropolis), and add the worth of each move in them."""
-    work, sums, rows = room.work[0], room.sums[0], room.rows
-    players = int(rules[0]["players"])
+    work, sums = room.work[0], room.sums[0]
     for _ in range(deals):
         moved = False
         for _ in range(STEPS):
             if not exchange(work, view, rules[0], stream, sums["hands"][1]):
                 continue
             put_back(work, view, rules[0], sums["hands"][1])
-            least = sums["log"] + np.log(1.0 - next_uniform(stream))
-            changed = 0
-            for seat in range(players):
-                if sums["hands"][0, seat] != sums["hands"][1, seat]:
-                    changed |= 1 << (view["seat"] + seat) % players
-            log = likelihood(view, rules[0], room, advice, changed, least)
-            if log >= least:
-                sums["hands"][0], sums["chances"][0] = sums["hands"][1], sums["chances"][1]
-                sums["log"], moved = log, True
-                rows[1] = rows[0]
+            least = sums["logs"][0].sum() + np.log(1.0 - next_uniform(stream))
+            if judge_again(view, rules[0], room, advice, least):
+                sums["hands"][0], moved = sums["hands"][1], True
             else:
                 put_back(work, view, rules[0], sums["hands"][0])
         if moved:
+            restart(work, view, rules[0], room.rows[1])
+            replay(work, rules[0], room.rows[1])
             _value_moves(view, rules, room, advice)
         _add(sums, 1.0)
         sums["drawn"] += 1

@@ -39,24 +39,26 @@ SUMS: Final = np.dtype(
         ("drawn", np.int64),  # deals so far
         ("walking", np.int64),  # whether deals come from a walk
         ("hands", np.uint64, (2, 9)),  # the deal where a walk stands, or is to begin; one to go to
-        ("log", np.float64),  # the logarithm of its likelihood
-        ("player", np.int64, (56,)),  # who made each play
-        ("chances", np.float64, (2, 56)),  # the logarithm of its chance, where a walk stands and in the deal to go to
+        ("logs", np.float64, (2, 9)),  # of how likely each seat, counted from the observer, would have played as it did
     ]
 )
+#: How likely a seat would have played as it did, had it been dealt some hand; or a bound of it.
+MEMORY: Final = np.dtype([("key", np.uint64), ("log", np.float64), ("bound", np.int8)])
+MEMORY_BITS: Final = 12
 SETTINGS: Final = np.dtype([("aim", np.int64), ("temperature", np.float64), ("solve", np.int64)])
 
 
 class Room(NamedTuple):
-    """What compiled search reads and writes beside views; arrays of one entry, but for `equity` and two `rows`."""
+    """What compiled search reads and writes beside views; arrays of one entry, but for those told."""
 
     work: Any  # `belief.new_work`
     weights: Any  # of the scripted player
     settings: Any
-    equity: Any
-    rows: Any  # positions: one to play on in, and the true one in the last deal
+    equity: Any  # `equity.Equity.table`
+    rows: Any  # two positions: one to play on in, and the true one in the last deal
     seen: Any  # a view
     sums: Any
+    memory: Any  # 2**MEMORY_BITS entries
     solving: Any  # `solver.new_work`
     payoff: Any
 

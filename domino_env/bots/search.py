@@ -33,7 +33,7 @@ from ..rules import RuleSet, pack
 from ..state import new_state
 from . import solver
 from ._search_deals import add_deals, begin_walk, few_count, walk
-from ._search_values import AIMS, MATCH, SETTINGS, SUMS, Room, set_payoff
+from ._search_values import AIMS, MATCH, MEMORY, MEMORY_BITS, SETTINGS, SUMS, Room, set_payoff
 from .networks import PolicyNetworks, networks_of
 from .policy_search import (
     PLIES,
@@ -67,8 +67,6 @@ def _begin(view: Any, sums: Any) -> int:
     sums["count"] = count
     sums["heaviest"] = -np.inf
     sums["weight"], sums["squares"], sums["drawn"], sums["walking"] = 0.0, 0.0, 0, 0
-    for i in range(len(sums["player"])):
-        sums["player"][i], sums["chances"][0, i] = view["seat"], 0.0
     return count
 
 
@@ -215,6 +213,7 @@ class SearchPlayer(Player):
             new_state(rules, 2),
             new_views(rules, 1),
             np.zeros(1, SUMS),
+            np.zeros(1 << MEMORY_BITS, MEMORY),
             solving,
             payoff,
         )
