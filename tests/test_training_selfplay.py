@@ -130,7 +130,7 @@ def test_looking_ahead_is_trying_every_action(changes: list[str]) -> None:
         tables, actions = np.nonzero(np.stack([batch.legal >> np.uint64(bit) & np.uint64(1) for bit in range(28)], 1)
                                      .reshape(16, 56))  # fmt: skip
         with torch.no_grad():
-            found = trainer.lookahead.values(trainer.critic, tables, actions, trainer.device)
+            found = trainer.lookahead.values(trainer.critic, tables, actions)
         assert batch.state.tobytes() == before.tobytes()
         for i in np.flatnonzero(tables < 4):
             t, action, tried = tables[i], actions[i], copy.deepcopy(batch)
