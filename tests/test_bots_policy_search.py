@@ -18,7 +18,7 @@ from domino_env.arena import duel
 from domino_env.belief import Belief, deal, put_back
 from domino_env.bots import ScriptedPlayer, make_player
 from domino_env.bots._search_deals import add_deals, all_others, begin_walk, judge, walk
-from domino_env.bots._search_values import value as value_of
+from domino_env.bots._search_values import value_of
 from domino_env.bots.champion import ChampionPlayer
 from domino_env.bots.networks import PolicyNetworks
 from domino_env.bots.perceptron import evaluate

@@ -11,7 +11,7 @@ from .._rng import next_uniform
 from ..belief import deal, exchange, put_back, replay, restart
 from ..kernel import num_legal, play
 from ..observation import look, look_events
-from ._search_values import MATCH, MEMORY_BITS, value
+from ._search_values import MATCH, MEMORY_BITS, value_of
 from .networks import log_chance
 from .policy_search import ENOUGH, FLOOR, NEGLIGIBLE, STEPS
 from .scripted import score
@@ -91,7 +91,7 @@ def _value_moves(view: Any, rules: Any, room: Any, advice: Any) -> None:
     for i in range(sums["count"]):
         rows[0] = rows[1]
         play(rows[0], rules[0], sums["actions"][i])
-        sums["found"][i] = value(rows[0], rules, side, room, advice)
+        sums["found"][i] = value_of(rows[0], rules, side, room, advice)
 
 
 @jit
@@ -147,7 +147,7 @@ def few_count(sums: Any) -> bool:
 @jit
 def begin_walk(view: Any, rules: Any, room: Any, advice: Any) -> None:
     """Forget the deals so far but for one, drawn by its weight, where a walk begins."""
-    work, sums, row = room.work[0], room.sums[0], room.rows[1]
+    work, sums = room.work[0], room.sums[0]
     sums["walking"], sums["weight"] = 1, 0.0
     for i in range(sums["count"]):
         sums["values"][i] = 0.0
@@ -155,6 +155,13 @@ def begin_walk(view: Any, rules: Any, room: Any, advice: Any) -> None:
     judge(view, rules[0], room, advice, all_others(rules[0]), 0.0, -np.inf)
     sums["logs"][0] = sums["logs"][1]
     room.memory["key"][:] = _ZERO
+    _value_here(view, rules, room, advice)
+
+
+@jit
+def _value_here(view: Any, rules: Any, room: Any, advice: Any) -> None:
+    """Find what each move is worth in the deal where a walk stands."""
+    work, row = room.work[0], room.rows[1]
     restart(work, view, rules[0], row)
     replay(work, rules[0], row)
     _value_moves(view, rules, room, advice)
@@ -175,35 +182,31 @@ def judge_again(view: Any, rules: Any, room: Any, advice: Any, least: float) -> 
     whose hands differ from where the walk stands are judged, and each hand but once: a deal that is turned down before
     the end leaves a bound.
     """
-    sums, memory, players = room.sums[0], room.memory, int(rules["players"])
-    logs, total, changed, asked, bounds = sums["logs"], 0.0, 0, 0, 0.0
+    hands, logs, memory, players = room.sums[0]["hands"], room.sums[0]["logs"], room.memory, int(rules["players"])
+    total, bounds, asked = 0.0, 0.0, 0
     for seat in range(1, players):
-        if sums["hands"][0, seat] == sums["hands"][1, seat]:
-            total += logs[0, seat]
-            continue
-        changed |= 1 << seat
-        key, place = _place_of(seat, sums["hands"][1, seat])
-        if memory[place]["key"] == key and not memory[place]["bound"]:
+        key, place = _place_of(seat, hands[1, seat])
+        if hands[0, seat] == hands[1, seat]:
+            logs[1, seat] = logs[0, seat]
+        elif memory[place]["key"] == key and not memory[place]["bound"]:
             logs[1, seat] = memory[place]["log"]
-            total += logs[1, seat]
+        else:
+            asked |= 1 << seat
+            if memory[place]["key"] == key:
+                bounds += memory[place]["log"]
             continue
-        asked |= 1 << seat
-        if memory[place]["key"] == key:
-            bounds += memory[place]["log"]
+        total += logs[1, seat]
     if total + bounds < least:
         return False
     if asked:
         total = judge(view, rules, room, advice, asked, total, least)
     for seat in range(1, players):
         if asked >> seat & 1:
-            key, place = _place_of(seat, sums["hands"][1, seat])
+            key, place = _place_of(seat, hands[1, seat])
             memory[place]["key"], memory[place]["log"], memory[place]["bound"] = key, logs[1, seat], total < least
-    if total < least:
-        return False
-    for seat in range(1, players):
-        if changed >> seat & 1:
-            logs[0, seat] = logs[1, seat]
-    return True
+    if total >= least:
+        room.sums[0]["logs"][0] = logs[1]
+    return bool(total >= least)
 
 
 @jit
@@ -222,8 +225,6 @@ def walk(view: Any, rules: Any, room: Any, advice: Any, stream: Any, deals: int)
             else:
                 put_back(work, view, rules[0], sums["hands"][0])
         if moved:
-            restart(work, view, rules[0], room.rows[1])
-            replay(work, rules[0], room.rows[1])
-            _value_moves(view, rules, room, advice)
+            _value_here(view, rules, room, advice)
         _add(sums, 1.0)
         sums["drawn"] += 1

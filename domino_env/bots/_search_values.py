@@ -140,7 +140,7 @@ def play_out(row: Any, rules: Any, weights: Any, seen: Any, solve: int, advice: 
 
 
 @jit
-def value(row: Any, rules: Any, side: int, room: Any, advice: Any) -> float:
+def value_of(row: Any, rules: Any, side: int, room: Any, advice: Any) -> float:
     """What the position in `row`, which is written over, is worth to a side."""
     settings = room.settings[0]
     play_out(row, rules[0], room.weights[0], room.seen[0], settings["solve"], advice)

@@ -18,7 +18,7 @@ from .._jit import jit
 from ..observation import Views
 from ..players import Player, Streams
 from ..rules import RuleSet, describe, pack
-from .networks import PolicyNetworks, best_move, drawn_move, new_guide, read, read_card, weigh_shares
+from .networks import PolicyNetworks, best_move, drawn_move, new_guide, read, read_card, share_out, weigh_moves
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable  # since Python 3.11
@@ -38,8 +38,10 @@ def _choose_many(views: Any, rules: Any, guide: Any, draws: Any, out: Any) -> No
 @jit
 def _chances_many(views: Any, rules: Any, guide: Any, out: Any) -> None:
     for v in range(views.shape[0]):
-        for i in range(weigh_shares(views[v], rules[0], guide)):
-            out[v, guide.actions[i]] = guide.shares[i]
+        count = weigh_moves(views[v], rules[0], guide)
+        total = share_out(guide, count, 1.0)
+        for i in range(count):
+            out[v, guide.actions[i]] = guide.shares[i] / total
 
 
 def _check_turns(views: Views) -> None:

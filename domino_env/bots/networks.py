@@ -110,7 +110,7 @@ class Guide(NamedTuple):
     seen: Any  # a view
     actions: Any  # int64: the moves that were weighed last
     logits: Any  # float32: what the policy gives them
-    shares: Any  # float64: the chances that it gives them, once `weigh_shares` has found them
+    shares: Any  # float64: what `share_out` gave them last
     values: Any  # float32: what the critic gave last
 
 
@@ -145,26 +145,23 @@ def best_move(view: Any, rules: Any, guide: Any) -> int:
 
 
 @jit
-def weigh_shares(view: Any, rules: Any, guide: Any) -> int:
-    """As `weigh_moves`, and the policy's chance of each move (a softmax of its logits) in `guide`."""
-    count, shares = weigh_moves(view, rules, guide), guide.shares
+def share_out(guide: Any, count: int, temperature: float) -> float:
+    """Write each weighed move's share, which is its chance (a softmax of the logits) but for a factor; their sum."""
     highest, total = np.float64(guide.logits[:count].max()), 0.0
     for i in range(count):
-        shares[i] = np.exp(guide.logits[i] - highest)
-        total += shares[i]
-    for i in range(count):
-        shares[i] /= total
-    return count
+        guide.shares[i] = np.exp((guide.logits[i] - highest) / temperature)
+        total += guide.shares[i]
+    return total
 
 
 @jit
 def drawn_move(view: Any, rules: Any, guide: Any, draw: float) -> int:
     """A move drawn as likely as the policy says, by a uniform number from [0, 1): the first whose share passes it."""
-    count = weigh_shares(view, rules, guide)
-    passed = 0.0
+    count = weigh_moves(view, rules, guide)
+    total, passed = share_out(guide, count, 1.0), 0.0
     for i in range(count - 1):
         passed += guide.shares[i]
-        if passed > draw:
+        if passed > draw * total:
             return guide.actions[i]
     return guide.actions[count - 1]
 
@@ -178,12 +175,10 @@ def log_chance(view: Any, rules: Any, guide: Any, action: int, temperature: floa
     count = weigh_moves(view, rules, guide)
     if view["left"] == view["right"]:
         action &= ~1
-    highest, own, total = np.float64(guide.logits[:count].max()), 0.0, 0.0
+    total, own = share_out(guide, count, temperature), 0.0
     for i in range(count):
-        share = np.exp((guide.logits[i] - highest) / temperature)
-        total += share
         if guide.actions[i] == action:
-            own = share
+            own = guide.shares[i]
     return np.log((1.0 - floor) * own / total + floor / count)
 
 
