@@ -219,24 +219,25 @@ class Trainer:
         by_move = [column.to(device) for column in (torch.cat(kept.moves), old, weight, advantage)]
         counts, starts, copies = counts.to(device), starts.to(device), copies.to(device)
         deals, expected = torch.cat(kept.deals).to(device), targets.to(device)
-        told, learnt = [], []
-        for rows in self._minibatches(decisions.to(device), config.epochs):
-            total = copies[rows].sum()
 
-            def policy_loss(some: torch.Tensor, total: torch.Tensor = total) -> tuple[torch.Tensor, torch.Tensor]:
-                of_each = counts[some]
-                first = starts[some] - (of_each.cumsum(0) - of_each)
-                moves = torch.arange(int(of_each.sum()), device=device) + first.repeat_interleave(of_each)
-                parts = (column[moves] for column in by_move)
-                return self._policy_loss(of_each, copies[some] / total, *parts, entropy_weight=entropy_weight)
+        def policy_loss(total: torch.Tensor, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            some = counts[rows]
+            first = starts[rows] - (some.cumsum(0) - some)
+            moves = torch.arange(int(some.sum()), device=device) + first.repeat_interleave(some)
+            columns = (column[moves] for column in by_move)
+            return self._policy_loss(some, copies[rows] / total, *columns, entropy_weight=entropy_weight)
 
-            told.append(self._descend("actor", policy_loss, rows))
-        for rows in self._minibatches(torch.arange(config.rollout, device=device), config.critic_epochs):
+        def value_loss(total: int, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return self._value_loss(deals[rows], expected[rows], total)
 
-            def value_loss(some: torch.Tensor, total: int = len(rows)) -> tuple[torch.Tensor, torch.Tensor]:
-                return self._value_loss(deals[some], expected[some], total)
-
-            learnt.append(self._descend("critic", value_loss, rows))
+        told = [
+            self._descend("actor", partial(policy_loss, copies[rows].sum()), rows)
+            for rows in self._minibatches(decisions.to(device), config.epochs)
+        ]
+        learnt = [
+            self._descend("critic", partial(value_loss, len(rows)), rows)
+            for rows in self._minibatches(torch.arange(config.rollout, device=device), config.critic_epochs)
+        ]
         figures = _means(("loss_policy", "entropy", "kl", "clipped", "grad_actor"), told)
         figures |= _means(("loss_value", "grad_critic"), learnt)
         spread = targets.var().item()
