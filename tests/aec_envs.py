@@ -35,7 +35,7 @@ def quiet_logger() -> Any:
 
 def legal(e: Any) -> list[int]:
     """The legal actions of the agent to act, as its mask has them."""
-    return np.flatnonzero(e.observe(e.agent_selection)["action_mask"]).tolist()  # type: ignore[no-any-return]
+    return np.flatnonzero(e.observe(e.agent_selection)["action_mask"]).tolist()
 
 
 def play_on(e: Any, rng: random.Random, steps: int = 10**6) -> list[int]:

@@ -67,7 +67,7 @@ def test_rewards_are_the_engines_each_once_and_to_each_agent(
             if result is not None and reward == "points":
                 won = gains(rules, result)
             elif over:
-                winner = match.winner if episode == "match" or rules.target is None else result.side  # type: ignore[union-attr]
+                winner = match.winner if episode == "match" or rules.target is None else result.side
                 if winner is not None:
                     won = [1.0 if side == winner else -1 / (sides - 1) for side in range(sides)]
             assert sum(won) == pytest.approx(0)

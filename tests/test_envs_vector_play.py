@@ -175,7 +175,7 @@ def test_pictures(capsys: pytest.CaptureFixture[str]) -> None:
         ours = DominoVectorEnv("duplas", num_envs=2, render_mode=mode)
         with pytest.raises(ResetNeeded, match="nothing to render"):
             ours.render()
-        theirs = SyncVectorEnv([lambda mode=mode: DominoEnv("duplas", render_mode=mode)] * 2)  # type: ignore[misc]
+        theirs = SyncVectorEnv([lambda mode=mode: DominoEnv("duplas", render_mode=mode)] * 2)
         ours.reset(seed=1)
         theirs.reset(seed=1)
         same(ours.render(), theirs.render())

@@ -94,7 +94,7 @@ def test_a_position_comes_back(data: st.DataObject, rules: RuleSet, seed: int, m
 @pytest.mark.parametrize("rules", TABLES.values(), ids=TABLES)
 def test_rounds_dealt_by_a_seed_and_rounds_of_a_match_come_back(rules: RuleSet) -> None:
     game = Game(rules, seed=11)
-    assert assert_same_record(game).seed == 11  # type: ignore[union-attr]
+    assert assert_same_record(game).seed == 11
     game.play_out(3)
     assert_same_record(game)
     while game.moves:
@@ -129,14 +129,14 @@ def test_an_undone_last_move_is_not_in_the_record() -> None:
     play_on(match, Random(4), 10_000)
     match.game.undo()
     again = assert_same_record(match)
-    assert not again.over  # type: ignore[union-attr]
+    assert not again.over
     match.games[0].undo()  # a copy: a round that is over stays as it was
     assert assert_same_record(match) == again
 
 
 def test_other_things_have_no_record() -> None:
     with pytest.raises(TypeError, match="'6-4' is not a Match, a Game or a Deal"):
-        dumps("6-4")  # type: ignore[arg-type]
+        dumps("6-4")
     with pytest.raises(ValueError, match="no tile twice"):
         dumps(Deal((("6-4",), ("4-6",))))
     with pytest.raises(ValueError, match="none of them empty"):

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 import torch
+from tiny_runs import trainer_of
 
-from tests.tiny_runs import trainer_of
 from training.parallel import Threads
 
 
