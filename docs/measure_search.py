@@ -1,4 +1,7 @@
-"""Strength and time of `search` by its budget, for docs/bots.md: ``python docs/measure_search.py [DEALS]``."""
+"""Strength and time of `search` by its budget, for docs/results.md.
+
+python docs/measure_search.py [DEALS] [POLICY]
+"""
 
 from __future__ import annotations
 
@@ -43,12 +46,12 @@ class Timed(SearchPlayer):
         return chosen
 
 
-def main(deals: int) -> None:
-    """Print a line for each preset, policy, aim and budget."""
+def main(deals: int, only: str | None) -> None:
+    """Print a line for each preset, policy, aim and budget; with `only`, of that policy."""
     print("| preset | policy | aim | deals sampled | rounds won against `counting` | points a round | ms a choice |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     for (preset, policy, aim), budgets in BUDGETS.items():
-        for budget in budgets:
+        for budget in budgets if only in (None, policy) else ():
             player = Timed(PRESETS[preset], budget, policy, aim)
             player.act(new_views(player.rules, 0), Streams.from_seed(0, 1))  # compiled first, and not counted
             player.seconds = 0.0
@@ -68,4 +71,4 @@ def main(deals: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000, sys.argv[2] if len(sys.argv) > 2 else None)
