@@ -277,7 +277,7 @@ def test_random_numbers_reach_the_bot_and_differ() -> None:
 # Bots that fail
 
 
-def fights(answer: Answer, version: str = "HTTP/1.1", deals: int = 6, options: str = "timeout=0.3") -> Duel:
+def fights(answer: Answer, version: str = "HTTP/1.1", deals: int = 6, options: str = "timeout=60") -> Duel:
     with bot(answer, version) as address:
         return duel(f"{address}?{options}&name=bot", "random", DUPLAS, deals=deals)
 
@@ -330,7 +330,8 @@ def moves(*texts: Any) -> Answer:
 )
 def test_a_request_without_an_answer_forfeits_its_games(answer: Answer, reason: str) -> None:
     run = 2 if answer is hang_up else 1  # after the first it is asked again: it might have waited for too long
-    result = fights(sometimes(answer, run), options="timeout=0.3&views=2")
+    seconds = 0.3 if "0.3 s" in reason else 60
+    result = fights(sometimes(answer, run), options=f"timeout={seconds}&views=2")
     assert 0 < result.forfeits.count < result.games == 12
     assert all(reason.lower() in text.lower() for text in result.forfeits.reasons)
     assert result.wins + result.draws > 0
@@ -348,9 +349,14 @@ def test_an_illegal_move_forfeits_its_game_alone(move: Any) -> None:
 
 
 def test_a_bot_that_does_not_answer_is_given_up_after_three_requests() -> None:
-    begun = time.perf_counter()
-    result = fights(lambda handler, asked: time.sleep(1), deals=100, options="timeout=0.2&views=5")
-    assert time.perf_counter() - begun < 4
+    asked: list[Any] = []
+
+    def answer(handler: BaseHTTPRequestHandler, views: dict[str, Any]) -> None:
+        asked.append(views)
+        time.sleep(1)
+
+    result = fights(answer, deals=100, options="timeout=0.2&views=5")
+    assert 0 < len(asked) <= 3
     assert result.forfeits.count == result.games == 200
     assert result.win_share == Estimate(0.0, 0.0, 0.0)
     assert [text.split(": ", 1)[1] for text in result.forfeits.reasons] == [

@@ -18,7 +18,7 @@ import pytest
 import torch
 import yaml
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tiny_runs import equal, lines, start, wait_for
+from tiny_runs import equal, lines, start, tick, wait_for
 
 from agents.checkpoint import load, newest
 from agents.policy import PolicyPlayer
@@ -171,9 +171,11 @@ def test_the_learning_rate_falls_from_its_start_and_stays_above_zero(total: int,
     assert min(rates) > 0
 
 
-def test_a_run_of_some_minutes_ends_then(tmp_path: Path) -> None:
+def test_a_run_of_some_minutes_ends_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tick(monkeypatch, 1 / 64)
     assert main(tiny(tmp_path / "run", "minutes=0.005", "total_steps=1_000_000_000", "evaluation_opponents=[]")) == 0
     figures = lines(tmp_path / "run" / "metrics" / "progress.json")
+    assert len(figures) > 1
     assert figures[-1]["seconds"] >= 0.3
     for before, line in itertools.pairwise(figures):
         assert before["seconds"] < 0.3

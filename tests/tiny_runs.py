@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -12,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 from agents.checkpoint import load, newest
@@ -35,6 +37,11 @@ def trainer_of(*changes: str) -> Trainer:
     """The trainer of such a run."""
     config = load_config(RunConfig, SMOKE, [*TINY, *changes])
     return Trainer(config, ppo.make_rules_of(config))
+
+
+def tick(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Let so much time pass between one look at the clock and the next, however busy the machine is."""
+    monkeypatch.setattr(time, "perf_counter", itertools.count(step=seconds).__next__)
 
 
 def lines(file: Path) -> list[dict[str, Any]]:
