@@ -33,6 +33,17 @@ def seed_option(parser: argparse._ActionsContainer, default: int | None = None) 
     parser.add_argument("--seed", type=whole_number, default=default, metavar="N", help=f"deals (default {text})")
 
 
+def address_options(parser: argparse.ArgumentParser) -> None:
+    """Options for where a server listens."""
+    parser.add_argument("--port", type=whole_number, default=8000, metavar="N", help="0: any free one (default 8000)")
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        metavar="NAME",
+        help="address to listen on (default 127.0.0.1: this machine alone)",
+    )
+
+
 def output_options(parser: argparse.ArgumentParser) -> None:
     """Options for text output."""
     group = parser.add_argument_group("output")
@@ -46,6 +57,13 @@ def whole_number(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
     return int(text)
+
+
+def address_from(arguments: argparse.Namespace) -> tuple[str, int]:
+    """The host and port that the options of `address_options` say."""
+    if arguments.port > 65535:
+        raise ValueError(f"--port {arguments.port}: ports go from 0 to 65535")
+    return arguments.host, arguments.port
 
 
 def rules_from(arguments: argparse.Namespace) -> RuleSet:
