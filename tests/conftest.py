@@ -5,19 +5,27 @@ from __future__ import annotations
 import importlib.util
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from domino_env import Batch, RuleSet
+from domino_env import Batch, Match, RuleSet
 from domino_env.observation import Views, new_views
+
+if TYPE_CHECKING:
+    from play_pages import Served
+    from playwright.sync_api import Browser
 
 # Each has an environment of its own, in which `tests/recipes.sh NAME` runs it; here it could not be imported.
 _FRAMEWORKS = {"rllib": "ray", "tianshou": "tianshou", "torchrl": "torchrl"}
 collect_ignore = [
     f"test_recipes_{name}.py" for name, module in _FRAMEWORKS.items() if importlib.util.find_spec(module) is None
 ]
+if importlib.util.find_spec("playwright") is None:
+    collect_ignore += ["test_play_browser.py", "test_play_page.py"]
 if sys.version_info < (3, 11):  # open-spiel has no release for it
     collect_ignore += [
         "test_external.py",
@@ -64,3 +72,28 @@ def chi_square_limit() -> Callable[[int], float]:
         return float(degrees * (1 - 2 / (9 * degrees) + 4.75 * np.sqrt(2 / (9 * degrees))) ** 3)
 
     return limit
+
+
+@pytest.fixture
+def same_deals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every match at a table in the browser is dealt the same tiles."""
+    monkeypatch.setattr("domino_env.play.room.Match", partial(Match, seed=7))
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[Served]:
+    """A server of tables for pages in a browser."""
+    from play_pages import Served
+
+    server = Served()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium; only while a module's tests run, for as long as it does nothing else may run an event loop."""
+    from play_pages import chromium
+
+    with chromium() as program:
+        yield program

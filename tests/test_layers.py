@@ -34,6 +34,7 @@ OTHERS = {
     "domino_env.arena.picture": COMPILED | {"matplotlib"},
     "domino_env.cli.arena": COMPILED | {"matplotlib"},
     "domino_env.render": COMPILED | {"PIL"},
+    "domino_env.play": COMPILED | {"aiohttp"},
     "domino_env.envs": COMPILED | {"gymnasium", "pettingzoo"},
     "domino_env.adapters": COMPILED | {"gymnasium", "pettingzoo"} | FRAMEWORKS,
     "domino_env.adapters.rllib": COMPILED | {"gymnasium", "ray", "torch"},

@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "show": "print or paint a position",
     "replay": "go through the rounds of a record",
     "arena": "play players against each other, with verdicts",
+    "table": "serve tables in the browser, for people and bots",
     "serve": "serve a player over HTTP",
     "perft": "count the lines of play from a deal",
     "bench": "measure decisions a second",
