@@ -26,13 +26,13 @@ FAST = Settings(pause=0, tick=0.01, rehearse=False, thinkers=1, burst=10**6, rat
 PATIENCE = 60
 
 
-def scenario(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
+def scenario(test: Callable[..., Awaitable[None]], patience: float = PATIENCE) -> Callable[..., None]:
     """A test out of a coroutine function."""
 
     @functools.wraps(test)
     def run(*arguments: Any, **named: Any) -> None:
         async def within_patience() -> None:
-            await asyncio.wait_for(test(*arguments, **named), PATIENCE)
+            await asyncio.wait_for(test(*arguments, **named), patience)
 
         asyncio.run(within_patience())
 
@@ -241,10 +241,18 @@ class Tables:
 
     def __init__(self, server: TableServer, clock: Clock, web: TestServer, session: aiohttp.ClientSession) -> None:
         self.server, self.clock, self.web, self.session = server, clock, web, session
+        self._sockets: list[aiohttp.ClientWebSocketResponse] = []
 
     async def page(self, **headers: str) -> Page:
         """A page that has just connected."""
-        return Page(await self.session.ws_connect(self.web.make_url("/ws"), headers=headers, max_msg_size=0))
+        socket = await self.session.ws_connect(self.web.make_url("/ws"), headers=headers, max_msg_size=0)
+        self._sockets.append(socket)
+        return Page(socket)
+
+    async def disconnect(self) -> None:
+        """Close all connections, as a browser does that is closed."""
+        await asyncio.gather(*(socket.close() for socket in self._sockets))
+        await self.session.close()
 
     def room(self, page: Page) -> Room:
         """The room that a page is or was in."""
@@ -294,7 +302,11 @@ async def tables(*, processes: bool = False, house: House | None = None, **chang
         if not processes:
             await asyncio.to_thread(server.thinkers.close)
             server.thinkers = FirstMoves()
-        yield Tables(server, clock, web, session)
+        running = Tables(server, clock, web, session)
+        try:
+            yield running
+        finally:
+            await running.disconnect()
 
 
 def who_acts(pages: list[Page]) -> tuple[Page, list[Page]]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from ..rules import PRESETS
+from ..rules import MAX_PLAYERS, PRESETS, make_rules
 from .frames import frame
 from .house import House
 from .limits import Buckets
@@ -152,6 +152,9 @@ class TableServer:
         except Trouble as wrong:
             trouble = str(wrong)
             LOG.warning("room %s: bot %s %s", room.code, thought.level, wrong.full)
+        except Exception:  # whatever it is, the game goes on
+            trouble = "failed"
+            LOG.exception("room %s: bot %s", room.code, thought.level)
         room.bot_plays(thought, action, trouble, self.clock())
         self.publish(room)
 
@@ -303,8 +306,9 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
 
 
 def warm_up() -> None:
-    """Play and show a round of every game, so that no table waits while something compiles."""
-    for rules in PRESETS.values():
+    """Play and show a round of every game, and of a large one, so that no table waits while something compiles."""
+    large = make_rules("blocos", players=MAX_PLAYERS, target=1000)  # which one round does not reach
+    for rules in (*PRESETS.values(), large):
         room = Room("", rules, None, Settings(pause=0), 0.0)
         person = room.enter("somebody", 0.0)
         room.do(person, {"kind": "start", "level": "random"}, 0.0)
