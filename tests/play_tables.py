@@ -23,7 +23,7 @@ from domino_env.rules import RuleSet
 #: Nothing waits, and nothing is refused for being too often, unless a test asks for it.
 FAST = Settings(pause=0, tick=0.01, rehearse=False, thinkers=1, burst=10**6, rate=10**6, guesses=10**6, openings=10**6)
 #: Seconds after which a test is given up: far longer than anything takes.
-PATIENCE = 60
+PATIENCE = 120
 
 
 def scenario(test: Callable[..., Awaitable[None]], patience: float = PATIENCE) -> Callable[..., None]:

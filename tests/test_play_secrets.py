@@ -9,6 +9,7 @@ import logging
 import random
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ async def test_no_frame_of_a_match_names_a_hidden_tile(preset: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("preset", MATCHES)
-@scenario
+@partial(scenario, patience=900)
 async def test_no_frame_of_many_matches_names_a_hidden_tile(preset: str) -> None:
     for seed in range(2, 14):
         await check_match(preset, seed)
