@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from play_rooms import move_on, room_of
-from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, WebSocketRoute, expect, sync_playwright
 
 from domino_env import Match
 from domino_env.play import Settings, TableServer
@@ -23,6 +23,8 @@ from domino_env.play.frames import frame
 
 View = dict[str, Any]
 
+PATIENCE = 60_000  # milliseconds, on a machine with other work
+expect.set_options(timeout=PATIENCE)
 SETTINGS = Settings(pause=0.05, tick=0.02, thinkers=1, rehearse=False, levels=("random", "doubles", "counting"))
 
 
@@ -71,7 +73,7 @@ def page_of(
         if prepare is not None:
             prepare(context)
         page = context.new_page()
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(PATIENCE)
         wrong: list[str] = []
         page.on("console", lambda line: wrong.append(line.text) if line.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))

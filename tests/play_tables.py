@@ -218,7 +218,8 @@ class Page:
         return await self._in()
 
     async def _in(self) -> Page:
-        await self.answer("entered")
+        heard = await self.until(lambda message: message["kind"] in ("entered", "refused"))
+        assert heard["kind"] == "entered", heard
         await self.answer("state")
         return self
 
@@ -298,7 +299,11 @@ async def tables(*, processes: bool = False, house: House | None = None, **chang
     """A server whose clock stands still. Its bots play their first legal moves, unless they get `processes`."""
     clock = Clock()
     server = TableServer(replace(FAST, **changes), house, clock)
-    async with TestServer(server.app, host="127.0.0.1") as web, aiohttp.ClientSession() as session:
+    as_many_as_asked_for = aiohttp.TCPConnector(limit=0)
+    async with (
+        TestServer(server.app, host="127.0.0.1") as web,
+        aiohttp.ClientSession(connector=as_many_as_asked_for) as session,
+    ):
         if not processes:
             await asyncio.to_thread(server.thinkers.close)
             server.thinkers = FirstMoves()
@@ -339,5 +344,6 @@ async def seated(house: Tables, *levels: str, **opening: Any) -> Page:
         await page.send("bot", seat=seat, level=level)
         await page.when(lambda state, seat=seat, level=level: state["seats"][seat]["bot"] == level)
     await page.send("start", level=levels[0])
-    await page.when(lambda state: state["phase"] == "playing")
+    heard = await page.until(lambda message: message["kind"] == "refused" or message.get("phase") == "playing")
+    assert heard["kind"] == "state", heard
     return page

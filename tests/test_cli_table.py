@@ -14,7 +14,7 @@ from domino_env.cli import main
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows sends no signal to one process")
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 def test_the_tables_are_open_until_a_signal_ends_them(how: signal.Signals) -> None:
     command = [sys.executable, "-m", "domino_env", "table", "--port", "0", "--bot", "search?deals=8"]
     process = subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

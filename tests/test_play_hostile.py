@@ -14,19 +14,7 @@ from typing import Any
 
 import play_bots
 import pytest
-from play_tables import (
-    Page,
-    Tables,
-    eventually,
-    facts,
-    notes,
-    play_match,
-    play_round,
-    positions,
-    scenario,
-    seated,
-    tables,
-)
+from play_tables import Page, Tables, eventually, facts, notes, play_match, positions, scenario, seated, tables
 
 from domino_env.play import Room, Settings
 from domino_env.play.lines import Line
@@ -105,7 +93,7 @@ def kept() -> list[Room | Line]:
 
 async def check_that_nothing_is_left(times: int) -> None:
     before = len(kept())
-    async with tables() as house:
+    async with tables(rooms=2000) as house:
         server, tasks = house.server, len(asyncio.all_tasks())
         own = len(server.tasks)
         for way in WAYS * times:
@@ -130,8 +118,8 @@ async def test_nothing_is_left_of_rooms_that_were_left_in_whatever_way() -> None
 
 @pytest.mark.long
 @partial(scenario, patience=900)
-async def test_nothing_is_left_of_hundreds_of_rooms() -> None:
-    await check_that_nothing_is_left(40)
+async def test_nothing_is_left_of_a_thousand_rooms() -> None:
+    await check_that_nothing_is_left(150)
 
 
 # What cannot be read
@@ -455,7 +443,7 @@ async def test_frames_are_plain_json_with_every_bot(preset: str) -> None:
     async with tables(processes=True, making=600.0) as house:
         for level in Settings().levels:
             page = await seated(house, level, preset=preset)
-            await play_round([page])
+            await play_match([page], until=("scored", "over"))
             await page.send("leave")
             await page.answer("closed")
             assert not notes(page, level)

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PLAYED_AFTERWARDS = """
 import sys
 
@@ -30,6 +32,7 @@ print(compiled() - before)
 """
 
 
+@pytest.mark.long
 def test_nothing_compiles_at_a_table() -> None:
     """All rooms would wait for it."""
     command = [sys.executable, "-c", PLAYED_AFTERWARDS]

@@ -263,16 +263,20 @@ class TableServer:
             if not self._openings.take(address, now):
                 raise Refused("slow-down", "too many rooms were opened from your address: wait a minute")
             return self.house.open(message, now)
-        if not self._guesses.any(address, now):
-            raise Refused("slow-down", "too many wrong codes came from your address: wait a minute")
+        slow_down = Refused("slow-down", "too many wrong codes came from your address: wait a minute")
+        may_guess = self._guesses.any(address, now)
+        if message["kind"] == "enter" and not may_guess:
+            raise slow_down
         try:
             room = self.house.find(message["room"])
             if message["kind"] == "enter":
                 return room, room.enter(message["name"], now)
-            return room, room.back(message["token"], now)
+            return room, room.back(message["token"], now)  # whoever has a key did not guess it
         except Refused as refused:
             if refused.code in ("no-room", "no-person"):
                 self._guesses.take(address, now)
+                if not may_guess:
+                    raise slow_down from None
             raise
 
     def _put_through(self, line: Line, room: Room, person: Person, now: float) -> None:
