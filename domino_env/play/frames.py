@@ -25,7 +25,6 @@ def frame(room: Room, person: Person, now: float) -> dict[str, Any]:
         "version": room.version,
         "turn": room.turn,
         "room": room.code,
-        "title": room.preset if room.game is None else title_of(facts_of(room.game.view(seat or 0))),
         "phase": room.phase,
         **_rules(room),
         "levels": list(room.settings.levels),
@@ -65,6 +64,7 @@ def _game(room: Room, person: Person, seat: int | None) -> dict[str, Any]:
     game, rules = room.game, room.rules
     if game is None:
         return {
+            "title": room.preset,
             "seats": [_seat(room, number, 0, None, None) for number in range(rules.players)],
             "hand": [],
             "legal": [],
@@ -85,6 +85,7 @@ def _game(room: Room, person: Person, seat: int | None) -> dict[str, Any]:
     did = {event.seat: _did(event) for event in events}
     result = game.result
     return {
+        "title": title_of(facts_of(view)),
         "seats": [
             _seat(room, number, view.counts[number], hands[number], did.get(number)) for number in range(rules.players)
         ],
